@@ -1,0 +1,182 @@
+//! What a client sees of a tree: one stream, every event stamped with path and sequence.
+
+use serde::Serialize;
+use stdx::{AbsPath, Timestamp};
+
+use crate::{
+    AgentPath, Approval, Item, MailId, MailKind, Outcome, Sandbox, Status, ThreadId, TreeId, TurnId, Usage, WaitingOn,
+};
+
+/// One event of a tree; a line of `--json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct TreeEvent {
+    /// From 1, without gaps, in this process.
+    pub seq: u64,
+    /// When it was made.
+    pub time: Timestamp,
+    /// The tree.
+    pub tree: TreeId,
+    /// The agent it is about.
+    pub path: AgentPath,
+    /// The same agent's thread.
+    pub thread: ThreadId,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// A result that the root never took into its context.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UnreadResult {
+    /// Who sent it.
+    pub from: String,
+    /// How the task ended.
+    pub outcome: Option<Outcome>,
+    /// Its words.
+    pub text: String,
+}
+
+/// What happened. Wire names are frozen.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "type")]
+pub enum EventKind {
+    /// A tree is driven by this process from now on.
+    #[serde(rename = "tree.started")]
+    TreeStarted {
+        /// Working folder of the root.
+        cwd: AbsPath,
+        /// Model of the root.
+        model: String,
+        /// The permissions in force.
+        sandbox: Sandbox,
+        /// When a person is asked.
+        approval: Approval,
+        /// Whether the tree existed before.
+        resumed: bool,
+    },
+    /// A new agent.
+    #[serde(rename = "agent.spawned")]
+    AgentSpawned {
+        /// Its parent; none for the root.
+        parent: Option<AgentPath>,
+        /// Its role.
+        role: String,
+        /// Its name for people.
+        nickname: Option<String>,
+        /// Its first task, cut to one line.
+        task: String,
+    },
+    /// An agent stands differently.
+    #[serde(rename = "agent.status")]
+    AgentStatus {
+        /// How it stands.
+        status: Status,
+        /// What it waits for.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        waiting_on: Option<WaitingOn>,
+        /// Its place in the queue for a running slot, from 1.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        position: Option<usize>,
+    },
+    /// An idle agent was unloaded; it stays in the tree.
+    #[serde(rename = "agent.evicted")]
+    AgentEvicted,
+    /// A sleeping agent was loaded.
+    #[serde(rename = "agent.rehydrated")]
+    AgentRehydrated {
+        /// How many items its context has.
+        items: usize,
+    },
+    /// An agent's edge was closed.
+    #[serde(rename = "agent.closed")]
+    AgentClosed {
+        /// Why.
+        reason: String,
+    },
+    /// A turn began.
+    #[serde(rename = "turn.started")]
+    TurnStarted {
+        /// Its id.
+        turn: TurnId,
+    },
+    /// An item is in the context: of the model, of a tool, or an input.
+    #[serde(rename = "item.completed")]
+    ItemCompleted {
+        /// The turn, if there is one.
+        turn: Option<TurnId>,
+        /// The item as it is on the wire.
+        item: Item,
+    },
+    /// Mail for this agent is on disk.
+    #[serde(rename = "mail.accepted")]
+    MailAccepted {
+        /// Its id.
+        mail: MailId,
+        /// Who sent it.
+        from: String,
+        /// What it is for.
+        kind: MailKind,
+        /// Its words, cut to one line.
+        preview: String,
+    },
+    /// Mail has entered this agent's context.
+    #[serde(rename = "mail.delivered")]
+    MailDelivered {
+        /// Its id.
+        mail: MailId,
+        /// Who sent it.
+        from: String,
+        /// What it is for.
+        kind: MailKind,
+    },
+    /// Mail that could not be delivered went back.
+    #[serde(rename = "mail.returned")]
+    MailReturned {
+        /// Its id.
+        mail: MailId,
+        /// Why.
+        reason: String,
+    },
+    /// A turn ended.
+    #[serde(rename = "turn.completed")]
+    TurnCompleted {
+        /// Its id.
+        turn: TurnId,
+        /// How it ended.
+        outcome: Outcome,
+        /// The agent's last words.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+        /// Why it ended so.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// Tokens of this turn.
+        usage: Usage,
+    },
+    /// Something a person should know; work goes on.
+    #[serde(rename = "warning")]
+    Warning {
+        /// One sentence.
+        message: String,
+    },
+    /// Something failed.
+    #[serde(rename = "error")]
+    Error {
+        /// One sentence.
+        message: String,
+        /// What to do.
+        hints: Vec<String>,
+    },
+    /// The command is over.
+    #[serde(rename = "tree.finished")]
+    TreeFinished {
+        /// How the task ended.
+        outcome: Outcome,
+        /// The answer.
+        answer: Option<String>,
+        /// Tokens of the whole tree.
+        usage: Usage,
+        /// Results the root never read.
+        unread_results: Vec<UnreadResult>,
+    },
+}
