@@ -1,1 +1,27 @@
-//! orchestrator
+//! The tree: spawning, addressing, delivering, waiting, loading and unloading, and bringing a tree back.
+//!
+//! Read `tree` (what a tree is made of), `post` (how mail gets across), `spawn`, `takeover` (how a tree comes back).
+//!
+//! It never reads a model's text, and nothing here talks to a provider, a shell or a terminal.
+
+mod bus;
+mod error;
+mod fork;
+mod life;
+mod node;
+mod options;
+mod post;
+mod report;
+mod slots;
+mod snapshot;
+mod spawn;
+mod takeover;
+mod tools;
+mod tree;
+mod wait;
+
+pub use error::TreeError;
+pub use options::Options;
+pub use report::{AgentReport, Cut, TakeoverReport};
+pub use snapshot::{Row, Snapshot, TreeHead, list, snapshot};
+pub use tree::{Answer, Pending, Tree};

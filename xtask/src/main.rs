@@ -1,2 +1,54 @@
-//! Tasks of the workspace.
-fn main() {}
+//! Tasks of the workspace: `cargo xtask tidy` checks the rules that no compiler checks, `cargo xtask gen` writes the
+//! pages that are made from code.
+//!
+//! Whatever it checks is also a test, so that a plain `cargo test` means everything.
+
+mod pages;
+mod tidy;
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+
+/// Tasks of the workspace.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+enum Task {
+    /// Checks the rules of the house: floors, lints, versions, file lengths, words. One line a fault.
+    Tidy,
+    /// Writes the pages of docs/ that are made from code.
+    Gen,
+}
+
+fn main() -> Result<ExitCode> {
+    let root = root();
+    let mut out = std::io::stdout().lock();
+    match Task::parse() {
+        Task::Tidy => {
+            let faults = tidy::check(root)?;
+            for fault in &faults {
+                writeln!(out, "{fault}")?;
+            }
+            if faults.is_empty() {
+                writeln!(out, "tidy")?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            return Ok(ExitCode::FAILURE);
+        }
+        Task::Gen => {
+            for path in pages::write(root)? {
+                writeln!(out, "wrote {path}")?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The root of the workspace this program was built in.
+fn root() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here)
+}

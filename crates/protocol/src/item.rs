@@ -169,10 +169,7 @@ impl Item {
             Role::Developer => ("developer", "input_text"),
         };
         Self::build(
-            format!(
-                r#"{{"type":"message","role":"{name}","content":[{{"type":"{part}","text":{}}}]}}"#,
-                quote(text)
-            ),
+            format!(r#"{{"type":"message","role":"{name}","content":[{{"type":"{part}","text":{}}}]}}"#, quote(text)),
             ItemKind::Message(role),
         )
     }

@@ -13,7 +13,7 @@ mod status;
 mod usage;
 
 pub use event::{EventKind, TreeEvent, UnreadResult};
-pub use ids::{EffectId, MailId, RequestId, TaskId, ThreadId, Token, TreeId, TurnId};
+pub use ids::{EffectId, MailId, RequestId, TaskId, ThreadId, Token, TreeId, TurnId, digest};
 pub use item::{Call, Item, ItemKind, NotAnItem, Role};
 pub use mail::{Address, Mail, MailKind, Party};
 pub use path::{AgentName, AgentPath, MAX_DEPTH_HARD, MAX_NAME, PathError};

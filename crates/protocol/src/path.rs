@@ -205,15 +205,53 @@ mod tests {
         check("/root/a", "b", expect!["/root/a/b"]);
         check("/root/a", " b/c ", expect!["/root/a/b/c"]);
         check("/root/a", "/root/b", expect!["/root/b"]);
-        check("/root/a", "", expect!["error: an agent path must not be empty; use a name such as `worker_a` or a path such as `/root/worker_a`"]);
-        check("/root/a", "..", expect!["error: `..` is reserved and cannot name an agent; use a name such as `worker_a`"]);
-        check("/root/a", "./b", expect!["error: `.` is reserved and cannot name an agent; use a name such as `worker_a`"]);
-        check("/root/a", "root", expect!["error: `root` is reserved and cannot name an agent; use a name such as `worker_a`"]);
-        check("/root/a", "b/", expect!["error: `b/` is not an agent name: use 1 to 64 of a-z, 0-9 and _, for example `worker_a`"]);
-        check("/root/a", "/", expect!["error: `/` does not start at the root agent; absolute paths look like `/root/worker_a`"]);
-        check("/root/a", "/rooty", expect!["error: `/rooty` does not start at the root agent; absolute paths look like `/root/worker_a`"]);
-        check("/root", "Worker", expect!["error: `Worker` is not an agent name: use 1 to 64 of a-z, 0-9 and _, for example `worker_a`"]);
-        check("/root", "wörk", expect!["error: `wörk` is not an agent name: use 1 to 64 of a-z, 0-9 and _, for example `worker_a`"]);
+        check(
+            "/root/a",
+            "",
+            expect![
+                "error: an agent path must not be empty; use a name such as `worker_a` or a path such as `/root/worker_a`"
+            ],
+        );
+        check(
+            "/root/a",
+            "..",
+            expect!["error: `..` is reserved and cannot name an agent; use a name such as `worker_a`"],
+        );
+        check(
+            "/root/a",
+            "./b",
+            expect!["error: `.` is reserved and cannot name an agent; use a name such as `worker_a`"],
+        );
+        check(
+            "/root/a",
+            "root",
+            expect!["error: `root` is reserved and cannot name an agent; use a name such as `worker_a`"],
+        );
+        check(
+            "/root/a",
+            "b/",
+            expect!["error: `b/` is not an agent name: use 1 to 64 of a-z, 0-9 and _, for example `worker_a`"],
+        );
+        check(
+            "/root/a",
+            "/",
+            expect!["error: `/` does not start at the root agent; absolute paths look like `/root/worker_a`"],
+        );
+        check(
+            "/root/a",
+            "/rooty",
+            expect!["error: `/rooty` does not start at the root agent; absolute paths look like `/root/worker_a`"],
+        );
+        check(
+            "/root",
+            "Worker",
+            expect!["error: `Worker` is not an agent name: use 1 to 64 of a-z, 0-9 and _, for example `worker_a`"],
+        );
+        check(
+            "/root",
+            "wörk",
+            expect!["error: `wörk` is not an agent name: use 1 to 64 of a-z, 0-9 and _, for example `worker_a`"],
+        );
     }
 
     #[test]

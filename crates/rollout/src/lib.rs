@@ -1,10 +1,40 @@
 //! The truth about each agent: one append-only JSONL file, one writer, synced before anything is acknowledged.
 //!
-//! It writes and reads lines and folds them into a [`State`]; what follows from a state is decided above.
+//! It writes and reads lines and folds them into a [`State`]; what follows from a state is decided above. It knows
+//! nothing of models, tools or other agents, repeats no effect, and never changes a line once it is written. Every
+//! effect on the file system goes through [`Disk`], so that a test can stop the process between any two.
+//!
+//! Entry points: [`Store`] finds, makes and opens files; [`Writer`] appends; [`State`] is what a file says.
 
+mod attach;
+mod check;
+mod disk;
+mod error;
+mod line;
+mod lock;
+mod log;
+mod read;
 mod record;
+mod scan;
+mod state;
+mod store;
+mod sync;
+mod writer;
 
+pub use check::{Finding, Rule, check};
+pub use disk::{Disk, DiskFile, Entry, RealDisk};
+pub use error::Error;
+pub use line::{Line, decode, encode};
+pub use lock::{LockError, OwnerHint, OwnerLock};
+pub use read::{BadLine, Lines, Loaded};
 pub use record::{
     Budgets, EdgeRecord, EdgeStatus, EventRecord, ItemRecord, Limits, MailReturned, Record, SessionMeta, SpawnedBy,
     TaskDone, TurnContext, TurnEnd, UsageRecord, UsageStage,
 };
+pub use scan::{Head, Problem, Scan, Unborn};
+pub use state::{Edge, Obligation, OpenCall, State, Task};
+pub use store::{Opened, Store};
+pub use writer::{Appended, Writer};
+
+#[cfg(test)]
+mod fixture;

@@ -8,10 +8,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(jiff::Timestamp);
 
-/// The current time.
+/// The current time, in whole milliseconds: what is read back from a file is what was there.
 #[expect(clippy::disallowed_methods, reason = "this is the clock that everybody else must use")]
 pub fn now() -> Timestamp {
-    Timestamp(jiff::Timestamp::now())
+    let now = jiff::Timestamp::now();
+    Timestamp(jiff::Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now))
 }
 
 impl Timestamp {

@@ -12,6 +12,9 @@ use crate::ToolSpec;
 
 /// A tool of one agent.
 pub trait Tool: Send + Sync {
+    /// Its name, as in its description.
+    fn name(&self) -> &str;
+
     /// How it is described to the model.
     fn spec(&self) -> ToolSpec;
 

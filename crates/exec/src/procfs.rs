@@ -1,0 +1,128 @@
+//! What `/proc` says about processes. Where there is none, every question is answered with "not known".
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use protocol::Token;
+
+use crate::TOKEN_VARIABLE;
+
+/// The place of the start time among the fields after the program's name: field 22 of all, the third being the
+/// first after the name.
+const START_TIME: usize = 19;
+
+/// One process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) pid: i32,
+    pub(crate) group: i32,
+    /// Clock ticks since boot.
+    pub(crate) start_time: u64,
+    /// The mark in its environment; not read by [`groups`].
+    pub(crate) token: Option<Token>,
+}
+
+/// The id of the machine's current boot; `unknown` where the system does not tell.
+pub fn boot_id() -> &'static str {
+    static BOOT: OnceLock<String> = OnceLock::new();
+    BOOT.get_or_init(|| {
+        let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let text = text.trim();
+        if text.is_empty() { "unknown".to_owned() } else { text.to_owned() }
+    })
+}
+
+/// Whether there is a `/proc` to ask.
+pub(crate) fn available() -> bool {
+    Path::new("/proc/self/stat").exists()
+}
+
+/// A process that lives. One that has ended and only waits to be reaped does not.
+pub(crate) fn alive(pid: i32) -> Option<Seen> {
+    parse(pid, &fs::read(file(pid, "stat")).ok()?)
+}
+
+/// When the kernel started a process, reaped or not, in clock ticks since boot.
+pub fn start_time(pid: i32) -> Option<u64> {
+    fields(&fs::read(file(pid, "stat")).ok()?).and_then(|fields| fields.get(START_TIME)?.parse().ok())
+}
+
+/// All processes, with their marks. Reading another's environment may wait for it: not for a thread that serves others.
+pub(crate) fn marks() -> Vec<Seen> {
+    let mark = |seen: Seen| Seen { token: token(seen.pid), ..seen };
+    pids().filter_map(alive).map(mark).collect()
+}
+
+/// The processes of one group, without their marks.
+pub(crate) fn group(id: i32) -> Vec<Seen> {
+    pids().filter_map(alive).filter(|seen| seen.group == id).collect()
+}
+
+/// The mark in a process's environment as it was when it was started.
+pub(crate) fn token(pid: i32) -> Option<Token> {
+    let environment = fs::read(file(pid, "environ")).ok()?;
+    let value = environment
+        .split(|b| *b == 0)
+        .find_map(|entry| entry.strip_prefix(TOKEN_VARIABLE.as_bytes())?.strip_prefix(b"="))?;
+    std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+fn file(pid: i32, name: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}/{name}"))
+}
+
+fn pids() -> impl Iterator<Item = i32> {
+    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The fields after the program's name. The name may hold blanks and brackets, so the last bracket counts.
+fn fields(stat: &[u8]) -> Option<Vec<&str>> {
+    let after = stat.iter().rposition(|b| *b == b')')? + 1;
+    Some(std::str::from_utf8(stat.get(after..)?).ok()?.split_ascii_whitespace().collect())
+}
+
+fn parse(pid: i32, stat: &[u8]) -> Option<Seen> {
+    let fields = fields(stat)?;
+    let state = *fields.first()?;
+    if matches!(state, "Z" | "X" | "x") {
+        return None;
+    }
+    Some(Seen {
+        pid,
+        group: fields.get(2)?.parse().ok()?,
+        start_time: fields.get(START_TIME)?.parse().ok()?,
+        token: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(stat: &str, expect: Option<(i32, u64)>) {
+        assert_eq!(parse(1, stat.as_bytes()).map(|seen| (seen.group, seen.start_time)), expect, "{stat}");
+    }
+
+    #[test]
+    fn names_may_be_hostile() {
+        let rest = "1 77 77 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 1 1";
+        check(&format!("9 (sh) S {rest}"), Some((77, 4242)));
+        check(&format!("9 (a) S 1 (b) R {rest}"), Some((77, 4242)));
+        check(&format!("9 ()) S 3) S {rest}"), Some((77, 4242)));
+        check(&format!("9 (sh) Z {rest}"), None);
+        check("9 (sh) S 1 2", None);
+        check("", None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_process_is_seen() {
+        let pid = i32::try_from(std::process::id()).unwrap();
+        let seen = alive(pid).unwrap();
+        assert!(marks().iter().any(|other| other.pid == pid));
+        assert!(group(seen.group).contains(&seen));
+        assert_eq!(start_time(pid), Some(seen.start_time));
+        assert_eq!(boot_id().len(), 36);
+    }
+}

@@ -1,0 +1,149 @@
+//! Providers, and how a name such as `openai/gpt-5.5` becomes a model.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Http;
+use stdx::{AbsPath, Secret, nearest};
+
+use crate::responses::Responses;
+use crate::script::Script;
+use crate::{Model, OpenError, rehearsal};
+
+/// How long a server may send nothing, before its answer begins or within it, until we take it for dead. Reasoning
+/// models are silent for minutes on servers that stream no reasoning; beyond this a person would give up too.
+pub const IDLE_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// The protocol a provider speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wire {
+    /// `OpenAI` Responses.
+    Responses,
+    /// `OpenAI` Chat Completions.
+    Chat,
+    /// Anthropic Messages.
+    Messages,
+}
+
+impl Wire {
+    /// Its name in a configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Responses => "responses",
+            Self::Chat => "chat",
+            Self::Messages => "messages",
+        }
+    }
+}
+
+/// A server and how to speak to it.
+#[derive(Clone, Debug)]
+pub struct Provider {
+    /// Its name: what stands before the slash.
+    pub name: String,
+    /// Where it lives, without `/responses`.
+    pub base_url: String,
+    /// Its protocol.
+    pub wire: Wire,
+    /// Its key, if one was found.
+    pub api_key: Option<Secret>,
+    /// The variable its key comes from; none for a server that wants no key.
+    pub key_env: Option<String>,
+    /// Whether it takes free-text tools with a grammar. Others get functions instead.
+    pub custom_tools: bool,
+    /// How long it may be silent.
+    pub idle_timeout: Duration,
+}
+
+impl Provider {
+    /// A provider without a key. Only the official `openai` is taken to know free-text tools.
+    pub fn new(name: impl Into<String>, base_url: impl Into<String>, wire: Wire) -> Self {
+        let name = name.into();
+        Self {
+            custom_tools: name == "openai",
+            name,
+            base_url: base_url.into(),
+            wire,
+            api_key: None,
+            key_env: None,
+            idle_timeout: IDLE_TIMEOUT,
+        }
+    }
+
+    /// Says which variable the key comes from, and the key if it is there. A blank key counts as none.
+    #[must_use]
+    pub fn with_key(mut self, variable: impl Into<String>, key: Option<Secret>) -> Self {
+        self.key_env = Some(variable.into());
+        self.api_key = key.filter(|key| !key.expose().trim().is_empty());
+        self
+    }
+}
+
+/// Everything that can be opened by name.
+#[derive(Debug)]
+pub struct Catalog {
+    providers: BTreeMap<String, Provider>,
+    http: Http,
+    windows: BTreeMap<String, u64>,
+    cwd: AbsPath,
+}
+
+impl Catalog {
+    /// Takes the providers in force, the connections, the known windows (tokens, by `provider/name`) and the folder
+    /// that relative script files are looked up in. Nothing is read or connected before it is needed.
+    pub fn new(
+        providers: impl IntoIterator<Item = Provider>,
+        http: Http,
+        windows: BTreeMap<String, u64>,
+        cwd: AbsPath,
+    ) -> Self {
+        let providers = providers.into_iter().map(|provider| (provider.name.clone(), provider)).collect();
+        Self { providers, http, windows, cwd }
+    }
+
+    /// Opens `provider/name`, `rehearsal` or `script:FILE`. The file is read here, once; the model's id then holds
+    /// its absolute path, so that it can be opened again from anywhere.
+    ///
+    /// # Errors
+    /// When the name means nothing, a key is missing, or the script cannot be used.
+    pub fn open(&self, name: &str) -> Result<Arc<dyn Model>, OpenError> {
+        if name == rehearsal::NAME {
+            return Ok(Arc::new(rehearsal::open()?));
+        }
+        if let Some(file) = name.strip_prefix("script:") {
+            return Ok(Arc::new(Script::read(&self.cwd.join(file))?));
+        }
+        if name.starts_with("tape:") {
+            return Err(OpenError::TapeNotBuilt(name.to_owned()));
+        }
+        let (provider, model) = match name.split_once('/') {
+            Some((provider, model)) if !provider.is_empty() && !model.trim().is_empty() => (provider, model),
+            _ => return Err(OpenError::NotAModel(stdx::one_line(name, 80))),
+        };
+        let provider = self.providers.get(provider).ok_or_else(|| self.unknown(provider))?;
+        match provider.wire {
+            Wire::Responses => {}
+            wire @ (Wire::Chat | Wire::Messages) => {
+                return Err(OpenError::WireNotBuilt { provider: provider.name.clone(), wire });
+            }
+        }
+        if let (Some(variable), None) = (&provider.key_env, &provider.api_key) {
+            return Err(OpenError::NoKey { provider: provider.name.clone(), variable: variable.clone() });
+        }
+        let window = self.windows.get(name).copied();
+        Ok(Arc::new(Responses::new(provider, model, window, self.http.clone())))
+    }
+
+    fn unknown(&self, name: &str) -> OpenError {
+        let names = || self.providers.keys().map(String::as_str);
+        OpenError::UnknownProvider {
+            name: stdx::one_line(name, 80),
+            known: names().collect::<Vec<_>>().join(", "),
+            meant: nearest(name, names()).map(str::to_owned),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

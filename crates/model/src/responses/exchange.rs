@@ -1,0 +1,265 @@
+//! One request over HTTP: sending, the head of the answer, reading, and every way in which that ends.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Post, Response};
+use stdx::one_line;
+use tokio::time::timeout;
+
+use super::Server;
+use super::normal::Normaliser;
+use crate::fault::{Fault, MAX_QUOTE, Origin, retry_after};
+use crate::sse::{Decoder, MAX_EVENT};
+use crate::{ErrorKind, ModelError, ModelEvent};
+
+/// The largest reply, in bytes. The longest outputs of today's models take a few MiB with every delta counted; a
+/// server that sends more is broken or hostile, and everything it sends would sit in memory.
+pub const MAX_REPLY: usize = 64 * 1024 * 1024;
+
+/// How much of an error's body is read, in bytes: a code and a sentence are at its beginning.
+pub const MAX_ERROR_BODY: usize = 64 * 1024;
+
+/// How long to wait for the end of a body whose last event has come. A connection whose body was read to its end is
+/// used again; most servers end it in the same breath, and one that does not is not worth waiting for.
+const DRAIN: Duration = Duration::from_millis(50);
+
+/// How much of an answer's beginning is kept to be quoted when it turns out not to be the protocol.
+const KEPT_BEGINNING: usize = 1024;
+
+type Events = VecDeque<Result<ModelEvent, ModelError>>;
+
+/// The state of one request.
+pub(super) struct Exchange {
+    server: Arc<Server>,
+    phase: Phase,
+    ready: Events,
+}
+
+enum Phase {
+    Unsent(Box<Post>),
+    Reading(Box<Reading>),
+    Over,
+}
+
+struct Reading {
+    response: Response,
+    decoder: Decoder,
+    normaliser: Normaliser,
+    read: usize,
+    beginning: Vec<u8>,
+}
+
+impl Exchange {
+    pub(super) fn new(server: Arc<Server>, post: Post) -> Self {
+        Self { server, phase: Phase::Unsent(Box::new(post)), ready: Events::new() }
+    }
+
+    /// The next event; `None` after the end or an error.
+    pub(super) async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            let phase = std::mem::replace(&mut self.phase, Phase::Over);
+            let went = match phase {
+                Phase::Over => return None,
+                Phase::Unsent(post) => self.begin(*post).await,
+                Phase::Reading(reading) => self.read(reading).await,
+            };
+            match went {
+                Ok(phase) => self.phase = phase,
+                Err(error) => self.ready.push_back(Err(error)),
+            }
+        }
+    }
+
+    async fn begin(&mut self, post: Post) -> Result<Phase, ModelError> {
+        let server = &self.server;
+        let response = match timeout(server.idle, server.http.post(post)).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Err(not_sent(&server.origin, error)),
+            Err(_) => {
+                let text = format!("did not begin to answer within {}", seconds(server.idle));
+                return Err(interrupted(&server.origin, &text));
+            }
+        };
+        if !(200..300).contains(&response.status()) {
+            return Err(self.refused(response).await);
+        }
+        let kind = response.header("content-type").unwrap_or_default().trim_start().to_ascii_lowercase();
+        if kind.starts_with("application/json") || kind.starts_with("text/html") {
+            self.whole(response, kind.starts_with("text/html")).await?;
+            return Ok(Phase::Over);
+        }
+        Ok(Phase::Reading(Box::new(Reading {
+            response,
+            decoder: Decoder::new(MAX_EVENT),
+            normaliser: Normaliser::default(),
+            read: 0,
+            beginning: Vec::new(),
+        })))
+    }
+
+    /// The error of an answer that is not a success.
+    async fn refused(&self, mut response: Response) -> ModelError {
+        let origin = &self.server.origin;
+        let status = response.status();
+        let after = retry_after(|name| response.header(name), stdx::now().as_millis());
+        let mut body = Vec::new();
+        // What has come of the body is enough: an error while reading it is not the fault to report.
+        let reading = async {
+            while body.len() < MAX_ERROR_BODY
+                && let Ok(Some(piece)) = response.chunk().await
+            {
+                body.extend_from_slice(&piece);
+            }
+        };
+        drop(timeout(self.server.idle, reading).await);
+        body.truncate(MAX_ERROR_BODY);
+        let body = String::from_utf8_lossy(&body);
+        let mut fault =
+            Fault::parse(&body).unwrap_or_else(|| Fault { message: first_line(&body).into(), ..Fault::default() });
+        fault.status = Some(status);
+        fault.after = after;
+        fault.error(origin, &format!("answered {status}"))
+    }
+
+    /// An answer that is one document: a server that does not stream, or no model server at all.
+    async fn whole(&mut self, mut response: Response, html: bool) -> Result<(), ModelError> {
+        let server = Arc::clone(&self.server);
+        let mut body = Vec::new();
+        let most = if html { MAX_ERROR_BODY } else { MAX_REPLY };
+        while let Some(piece) = chunk(&server, &mut response).await? {
+            if body.len() + piece.len() > most {
+                if html {
+                    break;
+                }
+                return Err(too_large(&server.origin, "reply", MAX_REPLY));
+            }
+            body.extend_from_slice(&piece);
+        }
+        if !html && let Some(done) = Normaliser::default().whole(&server.origin, &body, &mut self.ready)? {
+            self.ready.push_back(Ok(done));
+            return Ok(());
+        }
+        Err(nonsense(&server.origin, &body))
+    }
+
+    async fn read(&mut self, mut reading: Box<Reading>) -> Result<Phase, ModelError> {
+        let server = Arc::clone(&self.server);
+        let origin = &server.origin;
+        let Some(piece) = chunk(&server, &mut reading.response).await? else {
+            return self.ended(*reading);
+        };
+        reading.read += piece.len();
+        if reading.read > MAX_REPLY {
+            return Err(too_large(origin, "reply", MAX_REPLY));
+        }
+        let keep = KEPT_BEGINNING.saturating_sub(reading.beginning.len()).min(piece.len());
+        reading.beginning.extend_from_slice(&piece[..keep]);
+        let mut events = Vec::new();
+        let pushed = reading.decoder.push(&piece, &mut events);
+        for event in events {
+            if let Some(done) = reading.normaliser.take(origin, &event, &mut self.ready)? {
+                drain(&mut reading.response).await;
+                self.ready.push_back(Ok(done));
+                return Ok(Phase::Over);
+            }
+        }
+        pushed.map_err(|_| too_large(origin, "event", MAX_EVENT))?;
+        Ok(Phase::Reading(reading))
+    }
+
+    /// The body ended before the reply did, unless only its last blank line is missing.
+    fn ended(&mut self, mut reading: Reading) -> Result<Phase, ModelError> {
+        let origin = &self.server.origin;
+        if let Some(event) = reading.decoder.finish()
+            && let Some(done) = reading.normaliser.take(origin, &event, &mut self.ready)?
+        {
+            self.ready.push_back(Ok(done));
+            return Ok(Phase::Over);
+        }
+        if reading.normaliser.understood() || reading.beginning.trim_ascii().is_empty() {
+            return Err(interrupted(origin, "ended the stream before its reply was complete"));
+        }
+        Err(nonsense(origin, &reading.beginning))
+    }
+}
+
+/// The next piece of a body; silence and a broken connection are errors.
+async fn chunk(server: &Server, response: &mut Response) -> Result<Option<bytes::Bytes>, ModelError> {
+    match timeout(server.idle, response.chunk()).await {
+        Ok(Ok(piece)) => Ok(piece),
+        Ok(Err(error)) => {
+            let why = match error {
+                http::Error::Broken { cause, .. } => cause,
+                other => other.to_string(),
+            };
+            Err(interrupted(&server.origin, &format!("broke off its reply: {why}")))
+        }
+        Err(_) => Err(interrupted(&server.origin, &format!("sent nothing for {}", seconds(server.idle)))),
+    }
+}
+
+async fn drain(response: &mut Response) {
+    let reading = async { while let Ok(Some(_)) = response.chunk().await {} };
+    drop(timeout(DRAIN, reading).await);
+}
+
+fn not_sent(origin: &Origin, error: http::Error) -> ModelError {
+    let provider = &origin.provider;
+    let (kind, message, hint) = match &error {
+        http::Error::Unreachable { address, cause } => (
+            ErrorKind::Unreachable,
+            format!("nobody answers for {provider} at {address}: {cause}"),
+            Some(format!("check that the server runs, and base_url of [providers.{provider}] ({})", origin.base_url)),
+        ),
+        http::Error::Broken { .. } => (ErrorKind::Interrupted, format!("{provider}: {error}"), None),
+        http::Error::Address { .. } | http::Error::Header(_) | http::Error::Proxy { .. } | http::Error::Setup(_) => (
+            ErrorKind::Rejected,
+            format!("the request to {provider} could not be made: {error}"),
+            Some(format!("look at [providers.{provider}] and at the proxy settings")),
+        ),
+    };
+    ModelError { kind, message, hints: hint.into_iter().collect() }
+}
+
+fn interrupted(origin: &Origin, what: &str) -> ModelError {
+    ModelError { kind: ErrorKind::Interrupted, message: format!("{} {what}", origin.provider), hints: Vec::new() }
+}
+
+fn too_large(origin: &Origin, what: &str, most: usize) -> ModelError {
+    ModelError {
+        kind: ErrorKind::Nonsense,
+        message: format!("{} sent a larger {what} than {} MiB", origin.provider, most / (1024 * 1024)),
+        hints: Vec::new(),
+    }
+}
+
+/// The answer is not the protocol; its first line says best what it is instead.
+pub(super) fn nonsense(origin: &Origin, answer: &[u8]) -> ModelError {
+    let text = String::from_utf8_lossy(answer);
+    ModelError {
+        kind: ErrorKind::Nonsense,
+        message: format!(
+            "{} answered something that is not the Responses protocol: {}",
+            origin.provider,
+            first_line(&text)
+        ),
+        hints: vec![format!(
+            "check that `{}` is the address of the API itself (often it must end in /v1) and serves `/responses`",
+            origin.base_url
+        )],
+    }
+}
+
+fn first_line(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    one_line(line, MAX_QUOTE)
+}
+
+fn seconds(time: Duration) -> String {
+    if time.subsec_millis() == 0 { format!("{} s", time.as_secs()) } else { format!("{:.1} s", time.as_secs_f64()) }
+}

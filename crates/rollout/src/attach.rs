@@ -1,0 +1,70 @@
+//! Texts that are too long for a line: the whole body of a mail that was cut.
+
+use protocol::{MailId, TreeId};
+use stdx::AbsPath;
+
+use crate::{Error, Store};
+
+/// Folder of such texts below a tree's own.
+const FOLDER: &str = "mail";
+
+impl Store {
+    /// Writes the whole body of a mail into a file of its own, on the disk with its folder when this returns. The same
+    /// id again is the same text, and leaves the file as it is. Blocks.
+    ///
+    /// # Errors
+    /// When the disk did not take it.
+    pub fn attach(&self, tree: TreeId, mail: MailId, text: &str) -> Result<AbsPath, Error> {
+        let disk = self.disk();
+        let folder = self.tree_folder(tree).join(FOLDER);
+        let file = folder.join(format!("{mail}.txt"));
+        if disk.exists(&file) {
+            return Ok(file);
+        }
+        if !disk.exists(&folder) {
+            disk.create_dir_all(&folder).map_err(|error| Error::io("make", &*folder, error))?;
+        }
+        // A name of its own first: a file that is there under the final name is whole.
+        let unfinished = folder.join(format!("{mail}.{}.tmp", protocol::Token::new()));
+        let written = (|| {
+            let handle = disk.create_new(&unfinished)?;
+            handle.write_all(text.as_bytes())?;
+            handle.sync_data()?;
+            disk.rename(&unfinished, &file)?;
+            // The way to it as well: a path in a mail must not lead nowhere after a power loss.
+            let mut way = Some(folder.clone());
+            while let Some(at) = way.filter(|at| at.starts_with(self.home().as_path())) {
+                disk.sync_dir(&at)?;
+                way = at.parent();
+            }
+            Ok(())
+        })();
+        if let Err(error) = written {
+            // What is left of it is a stray temporary file; the error that matters is the first one.
+            let _ = disk.remove(&unfinished);
+            return Err(Error::io("write", &*file, error));
+        }
+        Ok(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RealDisk;
+    use protocol::ThreadId;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_text_is_written_once_and_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(AbsPath::new(folder.path()).unwrap(), Arc::new(RealDisk));
+        let (tree, mail) = (TreeId::from(ThreadId::new()), MailId::new());
+        let text = "ä".repeat(100_000);
+        let file = store.attach(tree, mail, &text).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+        assert_eq!(store.attach(tree, mail, "another").unwrap(), file);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+        assert_eq!(std::fs::read_dir(file.parent().unwrap()).unwrap().count(), 1);
+    }
+}

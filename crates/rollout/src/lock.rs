@@ -1,0 +1,107 @@
+//! Who drives a tree. The kernel's file lock decides: it dies with its holder. What the file says is only a hint.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use stdx::AbsPath;
+
+/// The file, never unlinked: two owners could otherwise hold locks on two files of one name.
+const NAME: &str = "owner.lock";
+
+/// Bytes that are read of a hint.
+const MAX_HINT: u64 = 16 << 10;
+
+/// What an owner says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OwnerHint {
+    /// Its process; 0 when it has not said so yet.
+    pub pid: u32,
+    /// When the kernel started that process, in clock ticks since boot.
+    pub start_time: u64,
+    /// Where it listens, once it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub socket: Option<AbsPath>,
+}
+
+/// This process owns a tree as long as this lives.
+#[derive(Debug)]
+pub struct OwnerLock {
+    file: File,
+    path: AbsPath,
+}
+
+/// Why a tree could not be owned.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another process owns it.
+    #[error("process {} drives this tree; speak to it, or end it first", .0.pid)]
+    Owned(OwnerHint),
+    /// The lock could not be made.
+    #[error("cannot lock `{}`: {source}; check that the folder exists and belongs to you", .file.display())]
+    Io {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        source: Arc<io::Error>,
+    },
+}
+
+impl LockError {
+    fn io(file: &AbsPath, source: io::Error) -> Self {
+        Self::Io { file: file.to_path_buf(), source: Arc::new(source) }
+    }
+}
+
+pub(crate) fn lock(folder: &AbsPath, hint: &OwnerHint) -> Result<OwnerLock, LockError> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder).map_err(|error| LockError::io(folder, error))?;
+    let path = folder.join(NAME);
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let opened = options.read(true).write(true).create(true).truncate(false).open(&path);
+    let file = opened.map_err(|error| LockError::io(&path, error))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(LockError::Owned(self::hint(folder).unwrap_or_default())),
+        Err(TryLockError::Error(error)) => return Err(LockError::io(&path, error)),
+    }
+    let lock = OwnerLock { file, path };
+    lock.say(hint)?;
+    Ok(lock)
+}
+
+/// What the lock's file says; nothing when it says nothing yet.
+pub(crate) fn hint(folder: &AbsPath) -> Option<OwnerHint> {
+    let mut bytes = Vec::new();
+    File::open(folder.join(NAME)).ok()?.take(MAX_HINT).read_to_end(&mut bytes).ok()?;
+    // A longer hint may just be being replaced by a shorter one: what follows the first value is passed over.
+    serde_json::Deserializer::from_slice(&bytes).into_iter().next()?.ok()
+}
+
+impl OwnerLock {
+    /// Replaces what the owner says about itself, for example when it begins to listen.
+    ///
+    /// # Errors
+    /// When the file cannot be written. The lock holds all the same.
+    pub fn say(&self, hint: &OwnerHint) -> Result<(), LockError> {
+        self.write(hint).map_err(|error| LockError::io(&self.path, error))
+    }
+
+    fn write(&self, hint: &OwnerHint) -> io::Result<()> {
+        let bytes = serde_json::to_vec(hint)?;
+        let mut file = &self.file;
+        file.rewind()?;
+        file.write_all(&bytes)?;
+        file.set_len(bytes.len() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests;

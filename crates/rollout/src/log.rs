@@ -1,0 +1,221 @@
+//! One open file: where its good part ends, and how much of that is known to be on the disk.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use protocol::ThreadId;
+use stdx::{AbsPath, Timestamp};
+
+use crate::disk::{Disk, DiskFile};
+use crate::line::encode;
+use crate::{Appended, Error, Record};
+
+/// Bytes kept in memory for a disk that does not take them, 64 MiB; then nothing more is taken either.
+const MAX_HELD: usize = 64 << 20;
+
+/// One file of one agent. There is one of these a thread id, whoever holds it.
+pub(crate) struct Log {
+    pub(crate) thread: ThreadId,
+    pub(crate) file: AbsPath,
+    disk: Arc<dyn Disk>,
+    tail: Mutex<Tail>,
+}
+
+struct Tail {
+    handle: Arc<dyn DiskFile>,
+    /// Bytes of whole writes.
+    len: u64,
+    /// Bytes that a sync has covered.
+    synced: u64,
+    /// What was written from `synced` to `len`. Kept because after a failed sync neither the disk nor the system's
+    /// cache can be asked for it.
+    unsynced: Vec<u8>,
+    /// Whether bytes before `synced` were found here and no sync of ours has covered them yet.
+    found: bool,
+    /// A sync failed; the handle may have swallowed the error and is not to be synced again.
+    suspect: bool,
+    /// A failed write left bytes behind `len` that could not be cut off.
+    spoilt: Option<String>,
+    /// Nothing more can be promised about this file.
+    lost: Option<String>,
+    ordinal: u64,
+    buffer: Vec<u8>,
+}
+
+impl Log {
+    /// A file that was just made and has no bytes.
+    pub(crate) fn made(thread: ThreadId, file: AbsPath, disk: Arc<dyn Disk>, handle: Arc<dyn DiskFile>) -> Self {
+        Self::at(thread, file, disk, handle, 0, 0)
+    }
+
+    /// A file that was found, with `len` good bytes and a last ordinal. A crash may have left them unsynced.
+    pub(crate) fn found(
+        thread: ThreadId,
+        file: AbsPath,
+        disk: Arc<dyn Disk>,
+        handle: Arc<dyn DiskFile>,
+        len: u64,
+        ordinal: u64,
+    ) -> Self {
+        Self::at(thread, file, disk, handle, len, ordinal)
+    }
+
+    fn at(
+        thread: ThreadId,
+        file: AbsPath,
+        disk: Arc<dyn Disk>,
+        handle: Arc<dyn DiskFile>,
+        len: u64,
+        ordinal: u64,
+    ) -> Self {
+        let tail = Tail {
+            handle,
+            len,
+            synced: len,
+            unsynced: Vec::new(),
+            found: len > 0,
+            suspect: false,
+            spoilt: None,
+            lost: None,
+            ordinal,
+            buffer: Vec::new(),
+        };
+        Self { thread, file, disk, tail: Mutex::new(tail) }
+    }
+
+    fn tail(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn refused(&self, why: &str) -> Error {
+        Error::Refused { file: self.file.to_path_buf(), why: why.to_owned() }
+    }
+
+    /// One write for all records. Returns their place, and how many bytes now wait for a sync.
+    pub(crate) fn append(&self, records: &[Record]) -> Result<(Appended, usize), Error> {
+        // Held across one write, so that lines stand in the order of their ordinals; nobody awaits inside.
+        let mut tail = self.tail();
+        if let Some(why) = tail.lost.as_ref().or(tail.spoilt.as_ref()) {
+            return Err(self.refused(why));
+        }
+        if tail.unsynced.len() > MAX_HELD {
+            return Err(self.refused("too much waits for a disk that does not take it"));
+        }
+        let tail = &mut *tail;
+        let at = as_written(stdx::now());
+        let first = tail.ordinal + 1;
+        if records.is_empty() {
+            return Ok((Appended { first, last: tail.ordinal, at }, tail.unsynced.len()));
+        }
+        let count = u32::try_from(records.len()).map_err(|_| self.refused("more than 4 billion lines in one write"))?;
+        tail.buffer.clear();
+        for (record, index) in records.iter().zip(1..=count) {
+            let part = (count > 1).then_some([index, count]);
+            encode(&mut tail.buffer, at, tail.ordinal + u64::from(index), part, record)?;
+        }
+        if let Err(error) = tail.handle.write_all(&tail.buffer) {
+            if let Err(cut) = tail.handle.set_len(tail.len) {
+                tail.spoilt = Some(format!("a write failed ({error}) and what it left could not be cut off ({cut})"));
+            }
+            return Err(Error::io("write", &*self.file, error));
+        }
+        tail.len += tail.buffer.len() as u64;
+        tail.unsynced.extend_from_slice(&tail.buffer);
+        tail.ordinal += u64::from(count);
+        Ok((Appended { first, last: tail.ordinal, at }, tail.unsynced.len()))
+    }
+
+    /// Whether everything written so far is known to be on the disk.
+    pub(crate) fn is_synced(&self) -> bool {
+        let tail = self.tail();
+        !tail.found && !tail.suspect && tail.unsynced.is_empty()
+    }
+
+    /// Whether this refuses everything, for good. Then another may take its place.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.tail().lost.is_some()
+    }
+
+    /// Calls `look` while nobody can append.
+    pub(crate) fn still<T>(&self, look: impl FnOnce() -> T) -> T {
+        let _tail = self.tail();
+        look()
+    }
+
+    /// One sync, for everything that was written before it began. Appends go on meanwhile.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        let (handle, mark) = {
+            let tail = self.tail();
+            if let Some(why) = &tail.lost {
+                return Err(self.refused(why));
+            }
+            if tail.suspect {
+                drop(tail);
+                return self.recover();
+            }
+            (Arc::clone(&tail.handle), tail.len)
+        };
+        match handle.sync_data() {
+            Ok(()) => {
+                self.tail().settle(mark);
+                Ok(())
+            }
+            Err(error) => {
+                tracing::warn!(file = %self.file, %error, "a sync failed; opening the file again");
+                self.tail().suspect = true;
+                self.recover()
+            }
+        }
+    }
+
+    /// After a failed sync: the system may have dropped the pages and forgotten the error, so a second sync of the
+    /// same descriptor proves nothing. The file is opened again, what no good sync covers is written over itself
+    /// (never cut off first: a crash in between must not lose lines), synced, and read back.
+    fn recover(&self) -> Result<(), Error> {
+        let mut tail = self.tail();
+        let tail = &mut *tail;
+        let path: &Path = &self.file;
+        if tail.found {
+            let why = "it could not be synced after it was opened, so what was read from it may not be on the disk";
+            tail.lost = Some(why.to_owned());
+            return Err(self.refused(why));
+        }
+        let unsynced = |source| Error::Unsynced { file: path.to_path_buf(), source: Arc::new(source) };
+        let fresh = self.disk.open_append(path).map_err(unsynced)?;
+        let seen = fresh.len().map_err(unsynced)?;
+        if seen < tail.synced || (seen > tail.len && tail.spoilt.is_none()) {
+            let why = format!("it should have {} bytes and has {seen}: somebody else changed it", tail.len);
+            let error = self.refused(&why);
+            tail.lost = Some(why);
+            return Err(error);
+        }
+        self.disk.overwrite(path, tail.synced, &tail.unsynced).map_err(unsynced)?;
+        if seen > tail.len {
+            fresh.set_len(tail.len).map_err(unsynced)?;
+        }
+        fresh.sync_data().map_err(unsynced)?;
+        if self.disk.read_from(path, tail.synced).map_err(unsynced)? != tail.unsynced {
+            return Err(unsynced(std::io::Error::other("it does not read back as it was written")));
+        }
+        tail.handle = fresh;
+        tail.suspect = false;
+        tail.spoilt = None;
+        tail.settle(tail.len);
+        Ok(())
+    }
+}
+
+/// `time` as its line has it, in milliseconds, so that a live fold equals what is read back.
+fn as_written(time: Timestamp) -> Timestamp {
+    Timestamp::parse(&time.to_string()).unwrap_or(time)
+}
+
+impl Tail {
+    /// Everything up to `mark` is on the disk.
+    fn settle(&mut self, mark: u64) {
+        let covered = usize::try_from(mark.saturating_sub(self.synced)).unwrap_or(usize::MAX);
+        self.unsynced.drain(..covered.min(self.unsynced.len()));
+        self.synced = self.synced.max(mark);
+        self.found = false;
+    }
+}

@@ -1,0 +1,196 @@
+//! A whole file: its lines, what was passed over, and where its good part ends.
+//!
+//! Lines of one write count together. A write that is incomplete at the end of the file was cut off, so it never
+//! happened; anywhere else what can be read of it is kept, because later lines were written in its knowledge.
+
+use protocol::ThreadId;
+use stdx::AbsPath;
+
+use crate::line::{Bad, decode_line};
+use crate::{Error, Line, Record, State};
+
+/// How many bad lines are described; all are counted.
+const MAX_LISTED: usize = 100;
+
+/// A line that could not be decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadLine {
+    /// Where it begins, in bytes from the start of the file.
+    pub offset: u64,
+    /// Why it could not be decoded.
+    pub why: String,
+}
+
+/// All lines of a file.
+#[derive(Clone, Debug)]
+pub struct Lines {
+    /// The agent.
+    pub thread: ThreadId,
+    /// The file.
+    pub file: AbsPath,
+    /// Those that could be decoded, unknown types included.
+    pub lines: Vec<Line>,
+    /// Those that could not; at most 100 are described.
+    pub bad: Vec<BadLine>,
+    /// How many could not.
+    pub skipped: usize,
+    /// How many have a type that this version does not know.
+    pub unknown: usize,
+    /// Bytes of an unfinished write at the end.
+    pub torn: u64,
+}
+
+/// What a file says, and what was passed over.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// What its lines come to.
+    pub state: State,
+    /// The file.
+    pub file: AbsPath,
+    /// Lines that could not be decoded.
+    pub skipped: usize,
+    /// Lines of a type that this version does not know.
+    pub unknown: usize,
+    /// Bytes of an unfinished write at the end. They were cut off if the file was opened for writing.
+    pub torn: u64,
+}
+
+/// What was found besides the lines.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) bad: Vec<BadLine>,
+    pub(crate) skipped: usize,
+    pub(crate) unknown: usize,
+    /// Bytes up to the end of the last whole write.
+    pub(crate) good: u64,
+    pub(crate) torn: u64,
+    /// The highest ordinal up to there, that of undecodable lines included.
+    pub(crate) last: u64,
+}
+
+/// A write whose lines have not all been seen.
+struct Group {
+    start: u64,
+    before: Tally,
+    /// The number that the next line must have.
+    next: u32,
+    count: u32,
+    held: Vec<Line>,
+}
+
+/// Feeds the lines of every whole write to `each`, in order.
+pub(crate) fn read(bytes: &[u8], mut each: impl FnMut(Line)) -> Tally {
+    let mut tally = Tally::default();
+    let mut open: Option<Group> = None;
+    let mut offset = 0;
+    for line in bytes.split_inclusive(|b| *b == b'\n') {
+        if line.last() != Some(&b'\n') {
+            break;
+        }
+        let start = offset;
+        offset += line.len() as u64;
+        let decoded = decode_line(line);
+        let part = match &decoded {
+            Ok(line) => line.part,
+            Err(bad) if bad.ordinal.is_some() => bad.part,
+            // Not even an envelope: it may belong to anything, so it ends no group and completes none.
+            Err(_) => {
+                tally.note(start, decoded);
+                continue;
+            }
+        };
+        let goes_on = match (&open, part) {
+            (Some(group), Some([index, count])) => count == group.count && index > 1,
+            _ => false,
+        };
+        if !goes_on {
+            open.take().into_iter().flat_map(|group| group.held).for_each(&mut each);
+            open = part.filter(|[_, count]| *count > 1).map(|[_, count]| Group {
+                start,
+                before: tally.clone(),
+                next: 1,
+                count,
+                held: Vec::new(),
+            });
+        }
+        let decoded = tally.note(start, decoded);
+        match (&mut open, part) {
+            (Some(group), Some([index, _])) => {
+                group.held.extend(decoded);
+                if index == group.next {
+                    group.next += 1;
+                }
+                if group.next > group.count {
+                    open.take().into_iter().flat_map(|group| group.held).for_each(&mut each);
+                }
+            }
+            _ => decoded.into_iter().for_each(&mut each),
+        }
+    }
+    if let Some(group) = open {
+        tally = group.before;
+        offset = group.start;
+    }
+    tally.good = offset;
+    tally.torn = bytes.len() as u64 - offset;
+    tally
+}
+
+impl Tally {
+    /// Counts a line, and gives it an ordinal if its writer did not.
+    fn note(&mut self, offset: u64, decoded: Result<Line, Bad>) -> Option<Line> {
+        match decoded {
+            Ok(mut line) => {
+                if line.ordinal == 0 {
+                    line.ordinal = self.last + 1;
+                }
+                self.last = self.last.max(line.ordinal);
+                self.unknown += usize::from(line.record.is_unknown());
+                Some(line)
+            }
+            Err(bad) => {
+                self.last = self.last.max(bad.ordinal.unwrap_or(0));
+                self.skipped += 1;
+                if self.bad.len() < MAX_LISTED {
+                    self.bad.push(BadLine { offset, why: bad.why });
+                }
+                None
+            }
+        }
+    }
+}
+
+/// All lines of `file`, whoever wrote it.
+pub(crate) fn lines(thread: ThreadId, file: AbsPath, bytes: &[u8]) -> Lines {
+    let mut lines = Vec::new();
+    let tally = read(bytes, |line| lines.push(line));
+    Lines { thread, file, lines, bad: tally.bad, skipped: tally.skipped, unknown: tally.unknown, torn: tally.torn }
+}
+
+/// What `file` comes to.
+pub(crate) fn fold(file: &AbsPath, bytes: &[u8]) -> Result<(Loaded, Tally), Error> {
+    let mut state: Option<State> = None;
+    let mut headless = false;
+    let tally = read(bytes, |line| match (&mut state, &line.record) {
+        (Some(state), _) => state.apply(&line),
+        (None, Record::SessionMeta(meta)) if !headless => {
+            let mut fresh = State::new((**meta).clone());
+            fresh.apply(&line);
+            state = Some(fresh);
+        }
+        (None, _) => headless = true,
+    });
+    let Some(state) = state else {
+        let path = file.to_path_buf();
+        return Err(if headless || tally.skipped > 0 {
+            Error::Headless { file: path }
+        } else {
+            Error::Unborn { file: path }
+        });
+    };
+    let loaded = Loaded { state, file: file.clone(), skipped: tally.skipped, unknown: tally.unknown, torn: tally.torn };
+    Ok((loaded, tally))
+}
+
+#[cfg(test)]
+mod tests;

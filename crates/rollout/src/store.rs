@@ -1,0 +1,320 @@
+//! All rollouts of one home: making, finding, opening and reading them.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use dashmap::{DashMap, DashSet};
+use protocol::{ThreadId, TreeId};
+use stdx::AbsPath;
+
+use crate::log::Log;
+use crate::sync::Syncer;
+use crate::{Disk, Error, Head, Lines, Loaded, LockError, OwnerHint, OwnerLock, Record, Scan, SessionMeta, Writer};
+use crate::{lock, read, scan};
+
+/// The rollouts under one home. Cheap to clone. Methods that are not `async` block.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    home: AbsPath,
+    disk: Arc<dyn Disk>,
+    syncer: Arc<Syncer>,
+    slots: DashMap<ThreadId, Arc<Slot>>,
+    /// Day folders whose own entry, and that of every folder above, this process has synced.
+    durable: DashSet<PathBuf>,
+}
+
+/// What is known of one thread id.
+#[derive(Default)]
+struct Slot {
+    file: OnceLock<AbsPath>,
+    /// The writer, as long as somebody holds it.
+    log: Mutex<Weak<Log>>,
+}
+
+/// An agent's file, open for writing.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// What it says. `loaded.torn` bytes were cut off.
+    pub loaded: Loaded,
+    /// Its writer.
+    pub writer: Writer,
+}
+
+impl Store {
+    /// The rollouts under `home`. Nothing is touched.
+    pub fn new(home: AbsPath, disk: Arc<dyn Disk>) -> Self {
+        let syncer = Arc::new(Syncer::new(Arc::clone(&disk)));
+        Self { inner: Arc::new(Inner { home, disk, syncer, slots: DashMap::new(), durable: DashSet::new() }) }
+    }
+
+    /// The home.
+    pub fn home(&self) -> &AbsPath {
+        &self.inner.home
+    }
+
+    /// The file system it works on.
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.inner.disk
+    }
+
+    fn sessions(&self) -> AbsPath {
+        self.inner.home.join("sessions")
+    }
+
+    fn slot(&self, thread: ThreadId) -> Arc<Slot> {
+        // The guard of the map lives for this line only; I/O is done under the slot's own lock.
+        Arc::clone(self.inner.slots.entry(thread).or_default().value())
+    }
+
+    /// Makes an agent's file: its meta and `rest` are one write, on the disk with its folders when this returns.
+    /// Without that complete write the agent never existed.
+    ///
+    /// # Errors
+    /// When the agent has a file already, or the disk did not take it. Then nothing is left behind, or the error says so.
+    pub async fn create(&self, meta: SessionMeta, rest: Vec<Record>) -> Result<Writer, Error> {
+        let day = self.day_folder(&meta);
+        let log = self.make(&day, meta, rest)?;
+        let folders = if self.inner.durable.contains(day.as_path()) {
+            vec![day.to_path_buf()]
+        } else {
+            day.ancestors().take_while(|folder| folder.starts_with(&*self.inner.home)).map(Path::to_path_buf).collect()
+        };
+        if let Err(error) = self.inner.syncer.sync(Arc::clone(&log), folders).await {
+            self.unmake(&log)?;
+            return Err(error);
+        }
+        self.inner.durable.insert(day.to_path_buf());
+        Ok(Writer { log, syncer: Arc::clone(&self.inner.syncer) })
+    }
+
+    fn day_folder(&self, meta: &SessionMeta) -> AbsPath {
+        let (year, month, day) = meta.timestamp.date();
+        self.sessions().join(format!("{year:04}")).join(format!("{month:02}")).join(format!("{day:02}"))
+    }
+
+    fn make(&self, day: &AbsPath, meta: SessionMeta, rest: Vec<Record>) -> Result<Arc<Log>, Error> {
+        let disk = &self.inner.disk;
+        let thread = meta.id;
+        let file = day.join(format!("rollout-{}-{thread}.jsonl", meta.timestamp.for_file_name()));
+        let slot = self.slot(thread);
+        let mut live = slot.lock();
+        if let Some(file) = slot.file.get() {
+            return Err(Error::Exists { thread, file: file.to_path_buf() });
+        }
+        if !disk.exists(day) {
+            disk.create_dir_all(day).map_err(|error| Error::io("make", &**day, error))?;
+            // The entry of the home itself; its parent may belong to somebody else and be unreadable.
+            if let Some(above) = self.inner.home.parent()
+                && let Err(error) = disk.sync_dir(&above)
+            {
+                tracing::debug!(folder = %above, %error, "the folder above the home was not synced");
+            }
+        }
+        let handle = disk.create_new(&file).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Error::Exists { thread, file: file.to_path_buf() },
+            _ => Error::io("make", &*file, error),
+        })?;
+        let log = Arc::new(Log::made(thread, file.clone(), Arc::clone(disk), handle));
+        let mut records = vec![Record::SessionMeta(Box::new(meta))];
+        records.extend(rest);
+        if let Err(error) = log.append(&records) {
+            remove(&**disk, &file)?;
+            return Err(error);
+        }
+        let _ = slot.file.set(file);
+        *live = Arc::downgrade(&log);
+        Ok(log)
+    }
+
+    /// Takes back a file whose making was not acknowledged.
+    fn unmake(&self, log: &Log) -> Result<(), Error> {
+        self.inner.slots.remove(&log.thread);
+        remove(&*self.inner.disk, &log.file)
+    }
+
+    /// The writer of an agent's file: the one that somebody holds, or a new one. Opening cuts off an unfinished write.
+    ///
+    /// # Errors
+    /// When there is no such agent, or its file cannot be read or opened.
+    pub fn writer(&self, thread: ThreadId) -> Result<Writer, Error> {
+        let slot = self.slot(thread);
+        let mut live = slot.lock();
+        let log = match live.upgrade().filter(|log| !log.is_lost()) {
+            Some(log) => log,
+            None => self.open_log(thread, &slot, &mut live)?.1,
+        };
+        Ok(Writer { log, syncer: Arc::clone(&self.inner.syncer) })
+    }
+
+    /// Repairs, reads and opens an agent's file in one pass. What was found may not be on the disk yet: sync the
+    /// writer before anything that follows from it is written elsewhere.
+    ///
+    /// # Errors
+    /// As [`Store::writer`].
+    pub fn open(&self, thread: ThreadId) -> Result<Opened, Error> {
+        let slot = self.slot(thread);
+        let mut live = slot.lock();
+        let (loaded, log) = match live.upgrade().filter(|log| !log.is_lost()) {
+            Some(log) => (log.still(|| self.load_file(&log.file))?, log),
+            None => self.open_log(thread, &slot, &mut live)?,
+        };
+        Ok(Opened { loaded, writer: Writer { log, syncer: Arc::clone(&self.inner.syncer) } })
+    }
+
+    fn open_log(
+        &self,
+        thread: ThreadId,
+        slot: &Slot,
+        live: &mut MutexGuard<'_, Weak<Log>>,
+    ) -> Result<(Loaded, Arc<Log>), Error> {
+        let disk = &self.inner.disk;
+        let file = self.file_of(thread, slot)?;
+        let (loaded, tally) = read::fold(&file, &self.bytes(&file)?)?;
+        let handle = disk.open_append(&file).map_err(|error| Error::io("open", &*file, error))?;
+        if tally.torn > 0 {
+            handle.set_len(tally.good).map_err(|error| Error::io("repair", &*file, error))?;
+            tracing::warn!(%file, bytes = tally.torn, "cut off an unfinished write");
+        }
+        let log = Arc::new(Log::found(thread, file, Arc::clone(disk), handle, tally.good, tally.last));
+        **live = Arc::downgrade(&log);
+        Ok((loaded, log))
+    }
+
+    /// Reads an agent's file and folds it. Writes nothing, also when the file ends in an unfinished write.
+    ///
+    /// # Errors
+    /// When there is no such agent, its first write is not complete, or the file cannot be read.
+    pub fn load(&self, thread: ThreadId) -> Result<Loaded, Error> {
+        self.load_file(&self.file(thread)?)
+    }
+
+    fn load_file(&self, file: &AbsPath) -> Result<Loaded, Error> {
+        read::fold(file, &self.bytes(file)?).map(|(loaded, _)| loaded)
+    }
+
+    /// All lines of an agent's file. Writes nothing.
+    ///
+    /// # Errors
+    /// When there is no such agent or the file cannot be read.
+    pub fn read(&self, thread: ThreadId) -> Result<Lines, Error> {
+        let file = self.file(thread)?;
+        let bytes = self.bytes(&file)?;
+        Ok(read::lines(thread, file, &bytes))
+    }
+
+    fn bytes(&self, file: &AbsPath) -> Result<Vec<u8>, Error> {
+        self.inner.disk.read(file).map_err(|error| Error::io("read", &**file, error))
+    }
+
+    /// Where an agent's file is.
+    ///
+    /// # Errors
+    /// When there is no such agent.
+    pub fn file(&self, thread: ThreadId) -> Result<AbsPath, Error> {
+        // Looked up first, so that ids nobody has leave nothing behind.
+        let known = self.inner.slots.get(&thread).and_then(|slot| slot.file.get().cloned());
+        match known {
+            Some(file) => Ok(file),
+            None => self.find(thread),
+        }
+    }
+
+    fn file_of(&self, thread: ThreadId, slot: &Slot) -> Result<AbsPath, Error> {
+        if let Some(file) = slot.file.get() {
+            return Ok(file.clone());
+        }
+        let file = self.find(thread)?;
+        let _ = slot.file.set(file.clone());
+        Ok(file)
+    }
+
+    fn find(&self, thread: ThreadId) -> Result<AbsPath, Error> {
+        scan::find(&*self.inner.disk, &self.sessions(), thread)?
+            .ok_or_else(|| Error::Missing { thread, folder: self.sessions().to_path_buf() })
+    }
+
+    /// The first lines of every rollout. Files that cannot be read are listed, never fatal.
+    ///
+    /// # Errors
+    /// When the folder of the sessions exists and cannot be listed.
+    pub fn scan(&self) -> Result<Scan, Error> {
+        let scan = scan::scan(&*self.inner.disk, &self.sessions())?;
+        for head in &scan.heads {
+            let _ = self.slot(head.meta.id).file.set(head.file.clone());
+        }
+        Ok(scan)
+    }
+
+    /// The agents of one tree, parents before children: by depth, then in the order in which they were spawned.
+    ///
+    /// # Errors
+    /// As [`Store::scan`].
+    pub fn tree(&self, tree: TreeId) -> Result<Vec<Head>, Error> {
+        Ok(self.scan()?.tree(tree))
+    }
+
+    /// Renames a file whose agent never existed to `….unborn`. Only the owner of its tree may do so: to anybody else
+    /// a file that is just being made looks the same.
+    ///
+    /// # Errors
+    /// When it cannot be renamed.
+    pub fn set_aside(&self, file: &AbsPath) -> Result<AbsPath, Error> {
+        let mut name = file.as_os_str().to_owned();
+        name.push(".unborn");
+        let aside = file.join(&name);
+        self.inner.disk.rename(file, &aside).map_err(|error| Error::io("set aside", &**file, error))?;
+        if let Some(folder) = file.parent() {
+            self.inner.disk.sync_dir(&folder).map_err(|error| Error::io("sync", &*folder, error))?;
+        }
+        self.inner.slots.retain(|_, slot| slot.file.get() != Some(file));
+        Ok(aside)
+    }
+
+    /// Becomes the owner of a tree until the lock is dropped or the process ends, however it ends.
+    ///
+    /// # Errors
+    /// When somebody else owns it, with what they said about themselves; or the lock cannot be made.
+    pub fn lock(&self, tree: TreeId, hint: &OwnerHint) -> Result<OwnerLock, LockError> {
+        lock::lock(&self.tree_folder(tree), hint)
+    }
+
+    /// What the present or last owner of a tree said about itself. It may have ended since.
+    pub fn owner(&self, tree: TreeId) -> Option<OwnerHint> {
+        lock::hint(&self.tree_folder(tree))
+    }
+
+    /// The folder of one tree's lock and socket; it may not exist yet.
+    pub fn tree_folder(&self, tree: TreeId) -> AbsPath {
+        self.inner.home.join("trees").join(tree.to_string())
+    }
+}
+
+/// Removes a file that nobody was told about, and its entry for good: an agent whose spawn was reported as failed
+/// must not be there after a loss of power.
+fn remove(disk: &dyn Disk, file: &AbsPath) -> Result<(), Error> {
+    let folder = file.parent();
+    disk.remove(file)
+        .and_then(|()| folder.map_or(Ok(()), |folder| disk.sync_dir(&folder)))
+        .map_err(|error| Error::io("take back", &**file, error))
+}
+
+impl Slot {
+    fn lock(&self) -> MutexGuard<'_, Weak<Log>> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Store").field(&self.inner.home).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

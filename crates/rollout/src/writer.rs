@@ -1,0 +1,91 @@
+//! Appending to one agent's file.
+
+use std::fmt;
+use std::sync::Arc;
+
+use protocol::ThreadId;
+use stdx::{AbsPath, Timestamp};
+
+use crate::log::Log;
+use crate::sync::Syncer;
+use crate::{Error, Record};
+
+/// Bytes that may wait for a sync before one is asked for; they are kept in memory until then.
+const MAX_UNSYNCED: usize = 4 << 20;
+
+/// The one writer of a file. Cheap to clone; clones share it.
+#[derive(Clone)]
+pub struct Writer {
+    pub(crate) log: Arc<Log>,
+    pub(crate) syncer: Arc<Syncer>,
+}
+
+/// Where records went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// Ordinal of the first record.
+    pub first: u64,
+    /// Ordinal of the last record; one less than `first` when there was none.
+    pub last: u64,
+    /// The time in their lines.
+    pub at: Timestamp,
+}
+
+impl Writer {
+    /// Whose file it is.
+    pub fn thread(&self) -> ThreadId {
+        self.log.thread
+    }
+
+    /// The file.
+    pub fn file(&self) -> &AbsPath {
+        &self.log.file
+    }
+
+    /// Appends records with one write: either all of them are read back or none. Blocks for that write. They are not
+    /// on the disk before a [`Writer::sync`] that begins later has returned.
+    ///
+    /// # Errors
+    /// When the write fails; then the file is as it was. When it could not be put back, every further append fails.
+    pub fn append(&self, records: &[Record]) -> Result<Appended, Error> {
+        let (appended, waiting) = self.log.append(records)?;
+        if waiting > MAX_UNSYNCED {
+            // The lines are written; that nobody syncs them now is told to whoever asks for a sync.
+            if let Err(error) = self.syncer.hint(Arc::clone(&self.log)) {
+                tracing::warn!(%error, "a long unsynced tail stays in memory");
+            }
+        }
+        Ok(appended)
+    }
+
+    /// Returns when everything appended before this call is on the disk, the bytes found on opening included.
+    /// Callers that wait for the same file share one sync.
+    ///
+    /// # Errors
+    /// When the disk did not take it. Nothing since the last good sync may be acknowledged; a later call tries anew.
+    pub async fn sync(&self) -> Result<(), Error> {
+        if self.log.is_synced() {
+            return Ok(());
+        }
+        self.syncer.sync(Arc::clone(&self.log), Vec::new()).await
+    }
+
+    /// [`Writer::append`], then [`Writer::sync`].
+    ///
+    /// # Errors
+    /// As those two. After a failed sync the records are in the file, but must not be acknowledged.
+    pub async fn append_synced(&self, records: &[Record]) -> Result<Appended, Error> {
+        let appended = self.append(records)?;
+        self.sync().await?;
+        Ok(appended)
+    }
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Writer").field(&self.log.file).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

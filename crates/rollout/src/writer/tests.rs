@@ -1,0 +1,236 @@
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use futures::future::{join_all, poll_immediate};
+use protocol::ThreadId;
+
+use crate::fixture::{Fault, FaultDisk, Home, Op, birth, id, meta, turn, words};
+use crate::{Error, Store, Writer};
+
+fn faulty() -> (FaultDisk, Home) {
+    let disk = FaultDisk::default();
+    (disk.clone(), Home::on(Arc::new(disk)))
+}
+
+async fn root(home: &Home) -> Writer {
+    home.store.create(meta(1), birth()).await.unwrap()
+}
+
+fn texts(store: &Store) -> Vec<String> {
+    let loaded = store.load(id(1)).unwrap();
+    assert_eq!((loaded.skipped, loaded.torn), (0, 0));
+    loaded.state.transcript.iter().map(protocol::Item::text).collect()
+}
+
+fn size(writer: &Writer) -> u64 {
+    std::fs::metadata(writer.file()).unwrap().len()
+}
+
+#[tokio::test]
+async fn ordinals_go_on() {
+    let home = Home::new();
+    let writer = root(&home).await;
+    assert_eq!(writer.thread(), id::<ThreadId>(1));
+    let none = writer.append(&[]).unwrap();
+    assert_eq!((none.first, none.last), (4, 3));
+    let two = writer.append(&[words("a"), words("b")]).unwrap();
+    assert_eq!((two.first, two.last), (4, 5));
+    assert_eq!(writer.append_synced(&[words("c")]).await.unwrap().first, 6);
+    let lines = home.store.read(id(1)).unwrap();
+    assert!(crate::check(&lines.lines).is_empty());
+    let parts: Vec<_> = lines.lines.iter().map(|line| line.part).collect();
+    assert_eq!(parts, [Some([1, 3]), Some([2, 3]), Some([3, 3]), Some([1, 2]), Some([2, 2]), None]);
+}
+
+#[tokio::test]
+async fn a_failed_write_leaves_the_file_as_it_was() {
+    let (disk, home) = faulty();
+    let writer = root(&home).await;
+    writer.append(&[words("a")]).unwrap();
+    let before = size(&writer);
+    disk.fail(Op::Write, Fault::Short(17, ErrorKind::StorageFull));
+    let error = writer.append(&[words("b"), words("c")]).unwrap_err();
+    assert!(matches!(error, Error::Full { .. }), "{error}");
+    assert!(error.to_string().starts_with("the disk is full: "), "{error}");
+    assert_eq!(size(&writer), before);
+    disk.fail(Op::Write, Fault::Error(ErrorKind::Other));
+    assert!(matches!(writer.append(&[words("d")]), Err(Error::Io { .. })));
+    // There is room again: ordinals have no gap.
+    assert_eq!(writer.append_synced(&[words("e")]).await.unwrap().first, 5);
+    assert_eq!(texts(&home.store), ["a", "e"]);
+}
+
+#[tokio::test]
+async fn a_failed_write_that_cannot_be_put_back_stops_the_writer() {
+    let (disk, home) = faulty();
+    let writer = root(&home).await;
+    writer.append(&[words("a")]).unwrap();
+    disk.fail(Op::Write, Fault::Short(17, ErrorKind::Other));
+    disk.fail(Op::SetLen, Fault::Error(ErrorKind::Other));
+    writer.append(&[words("b")]).unwrap_err();
+    let error = writer.append(&[words("c")]).unwrap_err();
+    assert!(matches!(error, Error::Refused { .. }), "{error}");
+    // What was written before is still acknowledged, and the next opening repairs the file.
+    writer.sync().await.unwrap();
+    drop(writer);
+    let opened = home.store.open(id(1)).unwrap();
+    assert_eq!(opened.loaded.torn, 17);
+    opened.writer.append(&[words("d")]).unwrap();
+    assert_eq!(texts(&home.store), ["a", "d"]);
+}
+
+#[tokio::test]
+async fn a_failed_sync_is_never_tried_again_on_the_same_descriptor() {
+    let (disk, home) = faulty();
+    let writer = root(&home).await;
+    writer.append_synced(&[words("kept")]).await.unwrap();
+    let synced = size(&writer);
+    writer.append(&[words("a"), words("b")]).unwrap();
+    disk.fail(Op::Sync, Fault::Loses(synced));
+    writer.sync().await.unwrap();
+    // Handle 1 made the file; the one whose sync failed is not asked again.
+    assert_eq!(disk.handles(Op::Sync), [1, 1, 1, 2]);
+    assert_eq!(disk.count(Op::Overwrite), 1);
+    assert_eq!(texts(&home.store), ["kept", "a", "b"]);
+    writer.append_synced(&[words("c")]).await.unwrap();
+    assert_eq!(disk.handles(Op::Sync), [1, 1, 1, 2, 2]);
+    assert_eq!(texts(&home.store), ["kept", "a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn nothing_is_acknowledged_until_the_disk_works_again() {
+    let (disk, home) = faulty();
+    let writer = root(&home).await;
+    let synced = size(&writer);
+    writer.append(&[words("a")]).unwrap();
+    disk.fail(Op::Sync, Fault::Loses(synced));
+    disk.fail(Op::Overwrite, Fault::Error(ErrorKind::Other));
+    let error = writer.sync().await.unwrap_err();
+    assert!(matches!(error, Error::Unsynced { .. }), "{error}");
+    // Lines are still taken; their acknowledgement is refused in every step that fails.
+    writer.append(&[words("b")]).unwrap();
+    for op in [Op::Open, Op::Overwrite, Op::Sync] {
+        disk.fail(op, Fault::Error(ErrorKind::Other));
+        writer.sync().await.unwrap_err();
+    }
+    writer.sync().await.unwrap();
+    assert_eq!(texts(&home.store), ["a", "b"]);
+    assert!(writer.append_synced(&[words("c")]).await.is_ok());
+    let handles = disk.handles(Op::Sync);
+    assert_eq!(handles[..2], [1, 1]);
+    assert!(!handles[2..].contains(&1), "{handles:?}");
+}
+
+#[tokio::test]
+async fn a_file_that_somebody_else_changed_is_refused() {
+    let (disk, home) = faulty();
+    let writer = root(&home).await;
+    writer.append(&[words("a")]).unwrap();
+    std::fs::OpenOptions::new()
+        .append(true)
+        .open(writer.file())
+        .and_then(|mut file| std::io::Write::write_all(&mut file, b"stranger\n"))
+        .unwrap();
+    disk.fail(Op::Sync, Fault::Error(ErrorKind::Other));
+    let error = writer.sync().await.unwrap_err();
+    assert!(error.to_string().contains("somebody else changed it"), "{error}");
+    assert!(matches!(writer.append(&[words("b")]), Err(Error::Refused { .. })));
+    assert!(matches!(writer.sync().await, Err(Error::Refused { .. })));
+}
+
+#[tokio::test]
+async fn what_was_found_is_synced_before_it_counts() {
+    let (disk, home) = faulty();
+    let writer = root(&home).await;
+    writer.append(&[words("never synced")]).unwrap();
+    drop(writer);
+    let writer = home.store.writer(id(1)).unwrap();
+    let before = disk.count(Op::Sync);
+    writer.sync().await.unwrap();
+    assert_eq!(disk.count(Op::Sync), before + 1);
+    writer.sync().await.unwrap();
+    assert_eq!(disk.count(Op::Sync), before + 1, "nothing new, nothing to sync");
+    // A writer that never got a good sync cannot tell what is on the disk; opening again can.
+    drop(writer);
+    let writer = home.store.writer(id(1)).unwrap();
+    disk.fail(Op::Sync, Fault::Error(ErrorKind::Other));
+    assert!(matches!(writer.sync().await, Err(Error::Refused { .. })));
+    drop(writer);
+    home.store.writer(id(1)).unwrap().sync().await.unwrap();
+}
+
+/// Many callers, two files: the first sync is held until all have appended and asked; one more a file covers them.
+#[tokio::test]
+async fn callers_share_syncs() {
+    const CALLERS: usize = 64;
+    let (disk, home) = faulty();
+    let one = root(&home).await;
+    let two = home.store.create(meta(2), birth()).await.unwrap();
+    let before = disk.count(Op::Sync);
+    disk.hold();
+    let records = [words("first")];
+    let mut first = Box::pin(one.append_synced(&records));
+    assert!(poll_immediate(&mut first).await.is_none());
+    let wait = disk.clone();
+    tokio::task::spawn_blocking(move || wait.await_held()).await.unwrap();
+    let mut callers = Vec::new();
+    for n in 0..CALLERS {
+        let writer = if n % 2 == 0 { &one } else { &two };
+        let records = [words("x"), turn(n as u64)];
+        let mut caller = Box::pin(async move { writer.append_synced(&records).await });
+        assert!(poll_immediate(&mut caller).await.is_none());
+        callers.push(caller);
+    }
+    disk.release();
+    first.await.unwrap();
+    assert!(join_all(callers).await.iter().all(Result::is_ok));
+    assert_eq!(disk.count(Op::Sync), before + 3);
+}
+
+#[tokio::test]
+async fn a_long_tail_is_synced_without_being_asked() {
+    let (disk, home) = faulty();
+    let writer = root(&home).await;
+    let before = disk.count(Op::Sync);
+    disk.hold();
+    writer.append(&[words(&"x".repeat(super::MAX_UNSYNCED))]).unwrap();
+    let wait = disk.clone();
+    tokio::task::spawn_blocking(move || wait.await_held()).await.unwrap();
+    assert_eq!(disk.count(Op::Sync), before + 1);
+    disk.release();
+}
+
+#[tokio::test]
+async fn the_thread_ends_with_the_last_writer() {
+    /// Far more than a thread needs to end.
+    const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+    let (disk, home) = faulty();
+    let writer = root(&home).await;
+    let gone = disk.until_dropped();
+    drop((disk, home));
+    // A writer outlives its store, and still syncs: its folder is gone, its file is not.
+    writer.append_synced(&[words("a")]).await.unwrap();
+    assert_eq!(gone.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty));
+    drop(writer);
+    assert_eq!(gone.recv_timeout(PATIENCE), Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
+}
+
+#[tokio::test]
+async fn what_waits_for_a_broken_disk_is_bounded() {
+    let (disk, home) = faulty();
+    let writer = root(&home).await;
+    let synced = size(&writer);
+    disk.fail(Op::Sync, Fault::Loses(synced));
+    disk.fail(Op::Open, Fault::Error(ErrorKind::Other));
+    writer.append(&[turn(1)]).unwrap();
+    writer.sync().await.unwrap_err();
+    disk.stop_opening();
+    let big = [words(&"x".repeat(8 << 20))];
+    let taken = (0..20).take_while(|_| writer.append(&big).is_ok()).count();
+    // Eight texts of 8 MiB and their envelopes are just over 64 MiB.
+    assert_eq!(taken, 8);
+    assert!(matches!(writer.append(&[turn(1)]), Err(Error::Refused { .. })));
+    disk.open_again();
+    writer.sync().await.unwrap();
+    writer.append(&[turn(1)]).unwrap();
+}

@@ -1,0 +1,70 @@
+//! Why something cannot be done to a tree.
+
+use agent_graph::GraphError;
+use mailbox::Refused;
+use protocol::{AgentPath, PathError, TreeId};
+
+/// Why something cannot be done to a tree. The text goes to a person or to a model; it says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// No tree of that id.
+    #[error("there is no tree {0}; `agent list` shows those there are")]
+    NoTree(TreeId),
+    /// The tree's root cannot be read.
+    #[error("the tree {0} has no readable root; `agent rollout check` shows what is damaged")]
+    NoRoot(TreeId),
+    /// No reachable agent at that path.
+    #[error("there is no open agent at {path}{}", those(.known))]
+    NoAgent {
+        /// The path.
+        path: AgentPath,
+        /// Agents that are there.
+        known: Vec<AgentPath>,
+    },
+    /// The path is not a path.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// The agent cannot be spawned.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// The mail is refused.
+    #[error(transparent)]
+    Mail(#[from] Refused),
+    /// The role is unknown, or not allowed here.
+    #[error(transparent)]
+    Role(#[from] roles::UnknownRole),
+    /// The role gets nothing of what its parent has.
+    #[error(transparent)]
+    Narrow(#[from] roles::NoToolsLeft),
+    /// The role of an agent that exists is not there any more.
+    #[error("{path} has the role `{role}`, which is not defined any more: put its file back, or close the agent")]
+    NoRole {
+        /// The agent.
+        path: AgentPath,
+        /// Its role.
+        role: String,
+    },
+    /// No role may be spawned.
+    #[error("no role may be spawned in this tree: name some with --roles")]
+    NoRoles,
+    /// The model cannot be opened.
+    #[error(transparent)]
+    Model(#[from] model::OpenError),
+    /// The rollout did not take something.
+    #[error(transparent)]
+    Rollout(#[from] rollout::Error),
+    /// Somebody else drives the tree.
+    #[error(transparent)]
+    Lock(#[from] rollout::LockError),
+    /// The tree is being shut down.
+    #[error("the tree is shutting down")]
+    ShuttingDown,
+}
+
+fn those(paths: &[AgentPath]) -> String {
+    if paths.is_empty() {
+        return String::new();
+    }
+    let names: Vec<&str> = paths.iter().map(AgentPath::as_str).collect();
+    format!("; open agents: {}", names.join(", "))
+}

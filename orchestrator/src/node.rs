@@ -1,0 +1,133 @@
+//! One agent of the tree, resident or not.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use protocol::{Address, Mail, Party, Status, TaskEnd, Usage, WaitingOn};
+use rollout::{Record, SessionMeta, State};
+use runtime::{Agent, Inbox};
+use stdx::Timestamp;
+use tokio_util::sync::CancellationToken;
+use tool_api::Hands;
+
+/// One agent of the tree. It is here for as long as the tree is driven; its session may come and go.
+pub(crate) struct Node {
+    pub(crate) meta: SessionMeta,
+    pub(crate) address: Address,
+    /// A cache of what its rollout says is unread. Kept while it sleeps, so that mail to it needs no reading.
+    pub(crate) inbox: Arc<Inbox>,
+    /// The agent's own lock. Loading, unloading and waking take it, so they exclude each other; it may be held across
+    /// I/O, which is why the tables of the tree never wait for it.
+    pub(crate) life: tokio::sync::Mutex<Life>,
+    /// Its node of the cancellation tree: below its parent's.
+    pub(crate) cancel: CancellationToken,
+    /// A std mutex: a few fields are read or set, never across an await.
+    facts: Mutex<Facts>,
+    /// Wakes under way that no turn answers for yet.
+    waking: AtomicUsize,
+}
+
+/// Whether an agent has a session.
+#[derive(Default)]
+pub(crate) enum Life {
+    /// On disk only.
+    #[default]
+    Asleep,
+    /// In memory.
+    Resident {
+        /// Its loop.
+        agent: Agent,
+        /// Its tools and processes.
+        hands: Arc<dyn Hands>,
+    },
+}
+
+/// What everybody may see of an agent.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    pub(crate) status: Status,
+    pub(crate) waiting_on: Option<WaitingOn>,
+    pub(crate) usage: Usage,
+    pub(crate) last_activity: Timestamp,
+    pub(crate) last_end: Option<TaskEnd>,
+    pub(crate) resident: bool,
+    /// Has a turn, or one is about to start.
+    pub(crate) busy: bool,
+    /// Holds a running slot.
+    pub(crate) slot: bool,
+    /// Is being loaded, or queues for the slot that it is loaded with.
+    pub(crate) starting: bool,
+}
+
+impl Node {
+    /// An agent as its rollout has it.
+    pub(crate) fn new(meta: SessionMeta, state: &State, cancel: CancellationToken) -> Self {
+        let address = Address { path: meta.agent_path.clone(), thread: meta.id };
+        let mailbox = mailbox::Mailbox::restore(
+            state.pending.clone(),
+            state.known.iter().copied(),
+            state.sequences.iter().map(|(sender, sequence)| (*sender, *sequence)),
+        );
+        let facts = Facts {
+            status: state.status(),
+            waiting_on: None,
+            usage: state.usage,
+            last_activity: state.last_activity,
+            last_end: state.last_end.clone(),
+            resident: false,
+            busy: false,
+            slot: false,
+            starting: false,
+        };
+        Self {
+            address,
+            inbox: Arc::new(Inbox::new(mailbox)),
+            life: tokio::sync::Mutex::default(),
+            cancel,
+            facts: Mutex::new(facts),
+            waking: AtomicUsize::new(0),
+            meta,
+        }
+    }
+
+    /// An agent that was made just now with its first mail.
+    pub(crate) fn fresh(meta: SessionMeta, mail: Mail, cancel: CancellationToken) -> Self {
+        let mut state = State::new(meta.clone());
+        state.apply_record(meta.timestamp, 1, &Record::Mail(Box::new(mail)));
+        Self::new(meta, &state, cancel)
+    }
+
+    /// As a sender.
+    pub(crate) fn party(&self) -> Party {
+        Party::Agent(self.address.clone())
+    }
+
+    pub(crate) fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a turn runs or is about to.
+    pub(crate) fn is_busy(&self) -> bool {
+        let facts = self.facts();
+        facts.busy || facts.starting || self.waking.load(Ordering::SeqCst) > 0
+    }
+
+    /// Counts a wake until the guard is dropped, so that nobody takes the tree for quiet in between.
+    pub(crate) fn waking(&self) -> Waking<'_> {
+        self.waking.fetch_add(1, Ordering::SeqCst);
+        Waking(self)
+    }
+
+    /// Mail that is not in the context yet.
+    pub(crate) fn pending(&self) -> Vec<Mail> {
+        self.inbox.lock().pending().cloned().collect()
+    }
+}
+
+pub(crate) struct Waking<'a>(&'a Node);
+
+impl Drop for Waking<'_> {
+    fn drop(&mut self) {
+        self.0.waking.fetch_sub(1, Ordering::SeqCst);
+    }
+}

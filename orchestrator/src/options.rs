@@ -1,0 +1,44 @@
+//! What a tree is driven with.
+
+use std::sync::Arc;
+
+use model::{Catalog, RetryLimits};
+use protocol::{Approval, Sandbox};
+use roles::Roles;
+use rollout::{Limits, OwnerHint, Store};
+use stdx::AbsPath;
+use tool_api::Workshop;
+
+/// Everything a tree needs from outside. The same for all its agents.
+#[derive(Clone)]
+pub struct Options {
+    /// Where rollouts are.
+    pub store: Store,
+    /// Where models come from.
+    pub catalog: Arc<Catalog>,
+    /// Where hands come from.
+    pub workshop: Arc<dyn Workshop>,
+    /// The roles that are known; `limits.roles` says which of them this tree may use.
+    pub roles: Roles,
+    /// What this process says about itself to others who want the tree.
+    pub owner: OwnerHint,
+    /// Limits asked for. A tree that comes back keeps its budgets and roles where nothing is asked for.
+    pub limits: Limits,
+    /// How far the commands of a new tree may reach.
+    pub sandbox: Sandbox,
+    /// When a person is asked, in a new tree.
+    pub approval: Approval,
+    /// `provider/name` for a new root; for a tree that comes back, what all its agents use from now on instead of
+    /// what they were spawned with.
+    pub model: Option<String>,
+    /// Effort of reasoning for a new root.
+    pub effort: Option<String>,
+    /// Working folder of a new root.
+    pub cwd: AbsPath,
+    /// Name of the shell that runs commands, for the model.
+    pub shell: String,
+    /// Version of the program.
+    pub version: String,
+    /// When a failed request is tried again.
+    pub retry: RetryLimits,
+}

@@ -1,0 +1,194 @@
+//! Looking at trees without driving them: nothing is locked and nothing is written.
+
+use agent_graph::{Edge, Filter, Graph};
+use protocol::{AgentPath, Status, ThreadId, TreeId, Usage, WaitingOn};
+use rollout::{Edge as StoredEdge, OwnerHint, State, Store};
+use serde::Serialize;
+use stdx::{AbsPath, Timestamp, one_line};
+
+use crate::TreeError;
+
+/// Characters of a task or title.
+const LINE: usize = 120;
+
+/// A tree, as its rollouts have it at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Snapshot {
+    /// The tree.
+    pub tree: TreeId,
+    /// The root's thread.
+    pub root: ThreadId,
+    /// Its agents, breadth first, closed ones included.
+    pub agents: Vec<Row>,
+    /// What could not be read. One sentence each.
+    #[serde(skip)]
+    pub problems: Vec<String>,
+}
+
+/// One agent.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Where it lives.
+    pub path: AgentPath,
+    /// Which agent it is.
+    pub thread_id: ThreadId,
+    /// Its parent's path.
+    pub parent: Option<AgentPath>,
+    /// Its role.
+    pub role: String,
+    /// Its name for people.
+    pub nickname: Option<String>,
+    /// `open` or `closed`: its own edge.
+    pub edge: &'static str,
+    /// How it stands.
+    pub status: Status,
+    /// What it waits for.
+    pub waiting_on: Option<WaitingOn>,
+    /// Whether it is in the memory of a process that says so.
+    pub resident: bool,
+    /// Mail it has not read.
+    pub unread: usize,
+    /// Tokens over its life.
+    pub tokens: Tokens,
+    /// Money over its life; none when its model has no price.
+    pub cost_usd: Option<f64>,
+    /// Its first task, on one line.
+    pub task: String,
+    /// When it was spawned.
+    pub opened_at: Timestamp,
+    /// When its edge was closed.
+    pub closed_at: Option<Timestamp>,
+    /// When its rollout last grew.
+    pub last_activity: Timestamp,
+}
+
+/// Tokens in the form of the listing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tokens {
+    /// Input tokens, cached ones included.
+    pub input: u64,
+    /// Cached input tokens.
+    pub cached_input: u64,
+    /// Output tokens.
+    pub output: u64,
+}
+
+/// A tree in a list of trees.
+#[derive(Clone, Debug, Serialize)]
+pub struct TreeHead {
+    /// The tree.
+    pub tree: TreeId,
+    /// Its root's working folder.
+    pub cwd: AbsPath,
+    /// When any of its rollouts last grew.
+    pub updated_at: Timestamp,
+    /// Agents ever spawned.
+    pub agents: usize,
+}
+
+impl From<Usage> for Tokens {
+    fn from(usage: Usage) -> Self {
+        Self { input: usage.input, cached_input: usage.cached_input, output: usage.output }
+    }
+}
+
+/// All trees, newest first, and what was passed over.
+///
+/// # Errors
+/// When the folder of the sessions cannot be listed.
+pub fn list(store: &Store) -> Result<(Vec<TreeHead>, Vec<String>), TreeError> {
+    let scan = store.scan()?;
+    let mut heads: Vec<TreeHead> = scan
+        .heads
+        .iter()
+        .filter(|head| head.meta.parent_thread_id.is_none() && head.meta.session_id.root() == head.meta.id)
+        .map(|root| {
+            let members = scan.heads.iter().filter(|head| head.meta.session_id == root.meta.session_id);
+            let (agents, updated_at) =
+                members.fold((0, root.modified), |(count, latest), head| (count + 1, latest.max(head.modified)));
+            TreeHead { tree: root.meta.session_id, cwd: root.meta.cwd.clone(), updated_at, agents }
+        })
+        .collect();
+    heads.sort_by_key(|head| std::cmp::Reverse((head.updated_at, head.tree)));
+    let problems = scan.problems.iter().map(|problem| format!("{}: {}", problem.file, problem.why)).collect();
+    Ok((heads, problems))
+}
+
+/// A tree as its rollouts have it. `alive` says whether the owner that a hint names still lives: then a turn without
+/// an end is running and not lost.
+///
+/// # Errors
+/// When there is no such tree, or its root cannot be read.
+pub fn snapshot(store: &Store, tree: TreeId, alive: impl Fn(&OwnerHint) -> bool) -> Result<Snapshot, TreeError> {
+    let scan = store.scan()?;
+    let heads = scan.tree(tree);
+    if heads.is_empty() {
+        return Err(TreeError::NoTree(tree));
+    }
+    let owned = store.owner(tree).is_some_and(|owner| owner.pid != 0 && alive(&owner));
+    let mut problems = Vec::new();
+    let mut states: Vec<State> = Vec::new();
+    for head in heads {
+        match store.load(head.meta.id) {
+            Ok(loaded) => {
+                if loaded.skipped > 0 {
+                    problems.push(format!("{}: {} lines could not be read", loaded.file, loaded.skipped));
+                }
+                states.push(loaded.state);
+            }
+            Err(error) => problems.push(error.to_string()),
+        }
+    }
+    let (graph, odd) = Graph::build(states.iter().map(graph_node));
+    problems.extend(odd.iter().map(ToString::to_string));
+    let root = graph.root().filter(|root| *root == tree.root()).ok_or(TreeError::NoRoot(tree))?;
+    let order = std::iter::once(root).chain(graph.descendants(root, Filter::All));
+    let rows = order.filter_map(|thread| {
+        let state = states.iter().find(|state| state.meta.id == thread)?;
+        let parent = graph.parent(thread).and_then(|parent| graph.get(parent)).map(|parent| parent.path.clone());
+        Some(row(state, parent, owned))
+    });
+    Ok(Snapshot { tree, root, agents: rows.collect(), problems })
+}
+
+fn row(state: &State, parent: Option<AgentPath>, owned: bool) -> Row {
+    let closed_at = match &state.edge {
+        StoredEdge::Open => None,
+        StoredEdge::Closed { at, .. } => Some(*at),
+    };
+    let running = owned && state.open_turn.is_some();
+    Row {
+        path: state.meta.agent_path.clone(),
+        thread_id: state.meta.id,
+        parent,
+        role: state.meta.agent_role.clone(),
+        nickname: state.meta.agent_nickname.clone(),
+        edge: if closed_at.is_some() { "closed" } else { "open" },
+        status: if running { Status::Running } else { state.status() },
+        waiting_on: None,
+        resident: running,
+        unread: state.unread(),
+        tokens: state.usage.into(),
+        cost_usd: (state.cost_usd > 0.0).then_some(state.cost_usd),
+        task: one_line(state.first_task.as_deref().unwrap_or_default(), LINE),
+        opened_at: state.meta.timestamp,
+        closed_at,
+        last_activity: state.last_activity,
+    }
+}
+
+/// A rollout's agent as the graph has it.
+pub(crate) fn graph_node(state: &State) -> agent_graph::Node {
+    let meta = &state.meta;
+    agent_graph::Node {
+        thread: meta.id,
+        parent: meta.parent_thread_id,
+        path: meta.agent_path.clone(),
+        incarnation: meta.incarnation,
+        order: meta.spawned_by.map_or(0, |by| by.ordinal),
+        edge: match &state.edge {
+            StoredEdge::Open => Edge::Open,
+            StoredEdge::Closed { reason, .. } => Edge::Closed { reason: reason.clone() },
+        },
+    }
+}

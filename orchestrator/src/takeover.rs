@@ -1,0 +1,286 @@
+//! Taking a tree over: reading it back, closing what broke off, paying what is owed.
+//!
+//! Made of steps that do no harm when they are done again, in an order in which a kill between any two of them leaves
+//! a tree that can be taken over again. Nothing here starts a model.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use agent_graph::Graph;
+use protocol::{EffectId, Mail, MailId, MailKind, Outcome, Party, TaskId, ThreadId, TreeId};
+use rollout::{Limits, Obligation, OpenCall, Opened, Record, TaskDone};
+use runtime::{MAY_HAVE_RUN, closing};
+use tokio_util::sync::CancellationToken;
+
+use crate::node::Node;
+use crate::report::{AgentReport, Cut, TakeoverReport};
+use crate::tools::{NOT_DONE, sent, spawned};
+use crate::tree::{Pending, Tree};
+use crate::{Options, TreeError};
+
+/// An agent as it is being taken over.
+struct Found {
+    opened: Opened,
+    cut: Cut,
+}
+
+impl Tree {
+    /// Takes over a tree that exists. Every agent is there afterwards, none runs.
+    ///
+    /// # Errors
+    /// When somebody else drives it, it does not exist, or its root cannot be read.
+    pub async fn open(mut options: Options, id: TreeId) -> Result<(Self, TakeoverReport), TreeError> {
+        let scan = options.store.scan()?;
+        if scan.tree(id).is_empty() {
+            return Err(TreeError::NoTree(id));
+        }
+        let lock = options.store.lock(id, &options.owner)?;
+        // Again under the lock: the last owner may have spawned since.
+        let scan = options.store.scan()?;
+        let mut problems: Vec<String> = Vec::new();
+        let mut unborn = Vec::new();
+        for file in scan.unborn.iter().filter(|file| file.tree == Some(id)) {
+            match options.store.set_aside(&file.file) {
+                Ok(aside) => unborn.push(aside.to_string()),
+                Err(error) => problems.push(error.to_string()),
+            }
+        }
+
+        let mut order: Vec<ThreadId> = Vec::new();
+        let mut found: HashMap<ThreadId, Found> = HashMap::new();
+        for head in scan.tree(id) {
+            match options.store.open(head.meta.id) {
+                Ok(opened) => {
+                    let loaded = &opened.loaded;
+                    let cut = Cut { torn: loaded.torn, skipped: loaded.skipped, ..Cut::default() };
+                    order.push(head.meta.id);
+                    found.insert(head.meta.id, Found { opened, cut });
+                }
+                Err(error) => problems.push(error.to_string()),
+            }
+        }
+        let root = found.get(&id.root()).ok_or(TreeError::NoRoot(id))?;
+        let stored = root.opened.loaded.state.limits.clone();
+        options.limits = merged(options.limits, stored.as_ref());
+        options.roles = options.roles.restrict(&options.limits.roles)?;
+
+        close_transcripts(&order, &mut found).await?;
+
+        let tree = Self::new(id, options, lock);
+        problems.extend(tree.populate(&order, &found));
+        tree.note_limits(stored.as_ref())?;
+        for thread in &order {
+            if let (Some(found), Some(node)) = (found.get_mut(thread), tree.node(*thread)) {
+                found.cut.paid = tree.redrive(&node, &found.opened, &mut problems).await;
+            }
+        }
+        let mut agents = Vec::new();
+        for thread in &order {
+            if let (Some(found), Some(node)) = (found.remove(thread), tree.node(*thread)) {
+                agents.push(tree.swept(&node, found, &mut problems).await);
+            }
+        }
+        let open: HashSet<ThreadId> = tree.reachable().iter().map(|node| node.meta.id).collect();
+        let agents = agents.into_iter().filter(|(thread, _)| open.contains(thread)).map(|(_, report)| report).collect();
+        Ok((tree, TakeoverReport { tree: id, agents, unborn, problems }))
+    }
+
+    /// Puts the agents into the tables. What does not fit into the graph is left out and told.
+    fn populate(&self, order: &[ThreadId], found: &HashMap<ThreadId, Found>) -> Vec<String> {
+        let states = || order.iter().filter_map(|thread| found.get(thread)).map(|found| &found.opened.loaded.state);
+        let (graph, problems) = Graph::build(states().map(crate::snapshot::graph_node));
+        let mut cancels: HashMap<ThreadId, CancellationToken> = HashMap::new();
+        for state in states().filter(|state| graph.get(state.meta.id).is_some()) {
+            let meta = &state.meta;
+            let above = meta.parent_thread_id.and_then(|parent| cancels.get(&parent));
+            let cancel = above.unwrap_or(&self.0.cancel).child_token();
+            cancels.insert(meta.id, cancel.clone());
+            self.0.nodes.insert(meta.id, Arc::new(Node::new(meta.clone(), state, cancel)));
+        }
+        self.family().graph = graph;
+        problems.iter().map(ToString::to_string).collect()
+    }
+
+    /// Writes the limits in force into the root's rollout when they are not the stored ones.
+    fn note_limits(&self, stored: Option<&Limits>) -> Result<(), TreeError> {
+        let limits = &self.0.options.limits;
+        if stored != Some(limits) {
+            let writer = self.0.options.store.writer(self.0.id.root())?;
+            writer.append(&[Record::Limits(Box::new(limits.clone()))])?;
+        }
+        Ok(())
+    }
+
+    /// Pays what this agent owes. What cannot be paid stays owed and is told.
+    async fn redrive(&self, node: &Arc<Node>, opened: &Opened, problems: &mut Vec<String>) -> usize {
+        let mut paid = 0;
+        for obligation in &opened.loaded.state.obligations {
+            let result = match obligation {
+                Obligation::Result { task, giver, end, continues } => {
+                    let done = TaskDone {
+                        task: *task,
+                        giver: Party::Agent(giver.clone()),
+                        end: end.clone(),
+                        continues: *continues,
+                    };
+                    self.pay(node, &done).await
+                }
+                Obligation::Return { mail, reason } => self.give_back(node, mail, reason).await,
+            };
+            match result {
+                Ok(()) => paid += 1,
+                Err(error) => problems.push(format!("{} still owes a mail: {error}", node.address.path)),
+            }
+        }
+        paid
+    }
+
+    /// Ends what a crash left of this agent's processes, and reports the agent.
+    async fn swept(&self, node: &Arc<Node>, found: Found, problems: &mut Vec<String>) -> (ThreadId, AgentReport) {
+        let state = &found.opened.loaded.state;
+        let mut swept = Vec::new();
+        let mut survive = Vec::new();
+        if !state.processes.is_empty() {
+            for process in self.0.options.workshop.sweep(state.processes.clone()).await {
+                use tool_api::SweptHow as How;
+                let gone = match process.how {
+                    How::Ended => {
+                        swept.push(process.command);
+                        true
+                    }
+                    How::Gone => true,
+                    How::Survives => {
+                        survive.push(process.command);
+                        false
+                    }
+                };
+                let ended = protocol::ProcessEvent::Ended { exit_code: None };
+                let record = protocol::ProcessRecord { token: process.token, event: ended };
+                if gone && let Err(error) = found.opened.writer.append(&[Record::Process(record)]) {
+                    problems.push(error.to_string());
+                }
+            }
+        }
+        let pending = node.pending();
+        let report = AgentReport {
+            path: node.address.path.clone(),
+            role: node.meta.agent_role.clone(),
+            status: node.facts().status,
+            last: state.last_end.as_ref().map(|end| end.outcome),
+            cut: Cut { in_turn: !state.cut_off.is_empty() || found.cut.in_turn, ..found.cut },
+            unread: pending.len(),
+            unread_results: pending.iter().filter(|mail| mail.kind == MailKind::Result).count(),
+            swept,
+            survive,
+        };
+        (node.meta.id, report)
+    }
+
+    /// Gives every task that was cut off a successor, and starts those and all that are pending: children before
+    /// their givers, so that nobody waits for somebody who has not begun. Returns the client's tasks among them, which
+    /// somebody may wait for, root's first.
+    ///
+    /// # Errors
+    /// When a successor cannot be written; those before it are there, and doing it again goes on with the rest.
+    pub async fn go_on(&self) -> Result<Vec<Pending>, TreeError> {
+        let mut expected = Vec::new();
+        let mut nodes = self.reachable();
+        for node in &nodes {
+            let loaded = self.0.options.store.load(node.meta.id)?;
+            for lost in loaded.state.cut_off {
+                let letter = successor(&lost, |id| node.inbox.lock().knows(id));
+                if matches!(letter.from, Party::Client { .. }) {
+                    expected.push(self.expect(letter.id));
+                }
+                // Accepted without waking: nobody starts before all successors are on disk.
+                self.deliver_quietly(node, letter).await?;
+            }
+            for mail in loaded.state.pending.iter().filter(|mail| mail.kind.is_task() && mail.trigger_turn) {
+                if matches!(mail.from, Party::Client { .. }) {
+                    expected.push(self.expect(mail.id));
+                }
+            }
+        }
+        nodes.reverse();
+        for node in nodes {
+            if node.inbox.lock().wakes() {
+                self.wake(&node).await;
+            }
+        }
+        Ok(expected)
+    }
+}
+
+/// The task that goes on with one that was cut off.
+fn successor(lost: &Mail, known: impl Fn(MailId) -> bool) -> Mail {
+    let id: TaskId = (1..).map(|n| lost.id.continued(n)).find(|id| !known(*id)).unwrap_or(lost.id);
+    let body = format!(
+        "The process that ran you ended in the middle of this task. Go on with it: look at what is done already, and \
+         do not repeat what need not be repeated. The task was:\n\n{}",
+        lost.body
+    );
+    let kind = if matches!(lost.from, Party::Client { .. }) { MailKind::Input } else { MailKind::Followup };
+    Mail {
+        id,
+        kind,
+        trigger_turn: true,
+        sequence: 0,
+        body: mailbox::cut_body(&body).unwrap_or(&body).to_owned(),
+        continues: Some(lost.id),
+        ..lost.clone()
+    }
+}
+
+/// Answers every open call and ends every open turn, each agent in one write, all synced before anything that follows
+/// from it is written elsewhere.
+async fn close_transcripts(order: &[ThreadId], found: &mut HashMap<ThreadId, Found>) -> Result<(), TreeError> {
+    let mut born: HashMap<EffectId, String> = HashMap::new();
+    let mut mailed: HashMap<MailId, String> = HashMap::new();
+    for thread in order {
+        let Some(state) = found.get(thread).map(|found| &found.opened.loaded.state) else { continue };
+        if let Some(by) = state.meta.spawned_by {
+            born.insert(by.effect, spawned(&state.meta));
+        }
+        for id in &state.known {
+            mailed.insert(*id, state.meta.agent_path.to_string());
+        }
+    }
+    let answer = |open: &OpenCall| match (open.call.name.rsplit('.').next().unwrap_or_default(), open.effect) {
+        ("spawn_agent", Some(effect)) => born.get(&effect).cloned().unwrap_or_else(|| NOT_DONE.to_owned()),
+        ("send_message" | "followup_task", Some(effect)) => {
+            let id = effect.mail();
+            mailed.get(&id).map_or_else(|| NOT_DONE.to_owned(), |to| sent(id, to))
+        }
+        ("wait_agent" | "list_agents", _) => NOT_DONE.to_owned(),
+        _ => MAY_HAVE_RUN.to_owned(),
+    };
+    for thread in order {
+        let Some(found) = found.get_mut(thread) else { continue };
+        let state = &mut found.opened.loaded.state;
+        found.cut.in_turn = state.open_turn.is_some();
+        found.cut.calls = state.open_calls.len();
+        let records = closing(state, Outcome::Lost, "its process ended in the middle of the turn", answer);
+        if !records.is_empty() {
+            let appended = found.opened.writer.append(&records)?;
+            for (ordinal, record) in (appended.first..).zip(&records) {
+                state.apply_record(appended.at, ordinal, record);
+            }
+        }
+    }
+    // What was read may never have been synced by the process that wrote it; what follows stands on it.
+    let writers = found.values().map(|found| found.opened.writer.sync());
+    futures::future::try_join_all(writers).await?;
+    Ok(())
+}
+
+/// The limits asked for; budgets and roles that nobody asked about stay as they were.
+fn merged(asked: Limits, stored: Option<&Limits>) -> Limits {
+    let Some(stored) = stored else { return asked };
+    let mut limits = asked;
+    if limits.roles.is_empty() {
+        limits.roles.clone_from(&stored.roles);
+    }
+    limits.budgets.tokens = limits.budgets.tokens.or(stored.budgets.tokens);
+    limits.budgets.usd = limits.budgets.usd.or(stored.budgets.usd);
+    limits
+}

@@ -1,0 +1,367 @@
+//! What a tree is made of, and what a client may do with it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agent_graph::{Edge, Filter, Graph};
+use dashmap::DashMap;
+use lru::LruCache;
+use model::Model;
+use protocol::{
+    Address, AgentPath, EventKind, Mail, MailKind, Outcome, Party, RequestId, TaskEnd, TaskId, ThreadId, TreeEvent,
+    TreeId, UnreadResult, Usage,
+};
+use rollout::{EdgeRecord, EdgeStatus, OwnerLock, Record, SessionMeta};
+use runtime::{Fault, Stop};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::bus::Bus;
+use crate::node::Node;
+use crate::post::whole_body;
+use crate::slots::Slots;
+use crate::{Options, TreeError, life};
+
+/// A tree that this process drives. Cheap to clone; [`Tree::shut_down`] ends it.
+#[derive(Clone)]
+pub struct Tree(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) id: TreeId,
+    pub(crate) options: Options,
+    pub(crate) bus: Bus,
+    pub(crate) slots: Slots,
+    /// A std mutex: asked and changed in memory only. Paths being spawned are reserved in it until their file stands.
+    pub(crate) graph: Mutex<Family>,
+    /// Short lookups only; no reference into it lives longer than a line.
+    pub(crate) nodes: DashMap<ThreadId, Arc<Node>>,
+    /// Who was used last. A std mutex: it is never held across I/O.
+    pub(crate) residents: Mutex<LruCache<ThreadId, ()>>,
+    pub(crate) heads: life::Heads,
+    pub(crate) models: Mutex<HashMap<String, Arc<dyn Model>>>,
+    /// Clients that wait for the end of their task.
+    answers: Mutex<HashMap<TaskId, oneshot::Sender<Answer>>>,
+    /// Changes with every status; what waits for the tree looks again.
+    pub(crate) changes: watch::Sender<u64>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) tracker: TaskTracker,
+    /// Held for as long as the tree is driven.
+    _lock: OwnerLock,
+}
+
+/// The graph, and paths that are about to be in it.
+pub(crate) struct Family {
+    pub(crate) graph: Graph,
+    pub(crate) reserved: Vec<AgentPath>,
+}
+
+/// The end of a client's task.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// How it ended, with its words.
+    pub end: TaskEnd,
+    /// The provider's fault that ended it, if one did.
+    pub fault: Option<Fault>,
+}
+
+/// A task that a client gave.
+pub struct Pending {
+    /// Its id.
+    pub task: TaskId,
+    answer: oneshot::Receiver<Answer>,
+}
+
+impl Pending {
+    /// Waits for its end.
+    pub async fn answer(self) -> Answer {
+        self.answer.await.unwrap_or_else(|_| Answer {
+            end: TaskEnd {
+                outcome: Outcome::Interrupted,
+                text: None,
+                reason: Some("the tree was shut down before the task ended".to_owned()),
+            },
+            fault: None,
+        })
+    }
+}
+
+impl Tree {
+    /// Makes a new tree and gives its root the first task. Nothing runs before [`Tree::go`].
+    ///
+    /// # Errors
+    /// When the role, the model or the disk refuses.
+    pub async fn create(options: Options, prompt: &str) -> Result<(Self, Pending), TreeError> {
+        let root = ThreadId::new();
+        let id = TreeId::from(root);
+        // Opened before anything is written, so that a wrong name leaves no tree behind.
+        let model = options.catalog.open(options.model.as_deref().unwrap_or_default())?.id().to_owned();
+        let lock = options.store.lock(id, &options.owner)?;
+        let meta = SessionMeta {
+            id: root,
+            session_id: id,
+            timestamp: stdx::now(),
+            parent_thread_id: None,
+            agent_path: AgentPath::root(),
+            incarnation: 1,
+            agent_role: roles::DEFAULT.to_owned(),
+            depth: 0,
+            agent_nickname: None,
+            spawned_by: None,
+            cwd: options.cwd.clone(),
+            model,
+            effort: options.effort.clone(),
+            sandbox: options.sandbox,
+            approval: options.approval,
+            originator: "agent".to_owned(),
+            cli_version: options.version.clone(),
+            format: 1,
+        };
+        let request = RequestId::new();
+        let address = Address { path: AgentPath::root(), thread: root };
+        let party = Party::Client { client: request };
+        mailbox::check_new(MailKind::Input, &party, &address, prompt)?;
+        let (body, whole) = whole_body(&options.store, id, request.mail(), prompt)?;
+        let mail = Mail {
+            id: request.mail(),
+            tree: id,
+            from: party,
+            to: address,
+            kind: MailKind::Input,
+            trigger_turn: true,
+            sequence: 1,
+            body,
+            whole,
+            answers: None,
+            outcome: None,
+            continues: None,
+        };
+        let opened = EdgeRecord { status: EdgeStatus::Open, reason: "run".to_owned(), by: "user".to_owned() };
+        let rest = vec![
+            Record::Edge(opened),
+            Record::Limits(Box::new(options.limits.clone())),
+            Record::Mail(Box::new(mail.clone())),
+        ];
+        options.store.create(meta.clone(), rest).await?;
+        let tree = Self::new(id, options, lock);
+        tree.adopt(Node::fresh(meta, mail.clone(), tree.0.cancel.child_token()), 0)?;
+        let pending = tree.expect(mail.id);
+        Ok((tree, pending))
+    }
+
+    pub(crate) fn new(id: TreeId, options: Options, lock: OwnerLock) -> Self {
+        Self(Arc::new(Inner {
+            id,
+            bus: Bus::new(id),
+            slots: Slots::new(options.limits.max_running),
+            graph: Mutex::new(Family { graph: Graph::new(), reserved: Vec::new() }),
+            nodes: DashMap::new(),
+            residents: Mutex::new(LruCache::unbounded()),
+            heads: life::Heads::default(),
+            models: Mutex::default(),
+            answers: Mutex::default(),
+            changes: watch::Sender::new(0),
+            cancel: CancellationToken::new(),
+            tracker: TaskTracker::new(),
+            options,
+            _lock: lock,
+        }))
+    }
+
+    /// Its id.
+    pub fn id(&self) -> TreeId {
+        self.0.id
+    }
+
+    /// All events from now on.
+    pub fn events(&self) -> mpsc::UnboundedReceiver<Arc<TreeEvent>> {
+        self.0.bus.listen()
+    }
+
+    /// Wakes the root, if mail is pending there that wakes.
+    pub async fn go(&self) {
+        if let Some(root) = self.node(self.0.id.root()) {
+            self.wake(&root).await;
+        }
+    }
+
+    /// Sends a client's words to an agent, and waits until they are safe. With `wake` they start a turn or steer the
+    /// one that runs; without, they lie there.
+    ///
+    /// # Errors
+    /// When there is no such agent, or the mail is refused.
+    pub async fn send(&self, path: &AgentPath, body: &str, wake: bool) -> Result<Pending, TreeError> {
+        let node = self.at(path)?;
+        let request = RequestId::new();
+        // Asked for before the mail is out, so that the answer cannot come first.
+        let pending = self.expect(request.mail());
+        let letter =
+            self.letter(request.mail(), Party::Client { client: request }, &node, (MailKind::Input, wake), body)?;
+        self.deliver(&node, letter).await?;
+        Ok(pending)
+    }
+
+    /// Waits for the end of a task of a client, given in this process or by an earlier one.
+    pub fn expect(&self, task: TaskId) -> Pending {
+        let (sender, answer) = oneshot::channel();
+        self.answers().insert(task, sender);
+        Pending { task, answer }
+    }
+
+    /// Whether an agent works, or is about to.
+    pub fn is_busy(&self) -> bool {
+        self.busy() > 0
+    }
+
+    /// How many agents work, or are about to.
+    pub fn busy(&self) -> usize {
+        self.nodes().iter().filter(|node| node.is_busy()).count()
+    }
+
+    /// Waits until no agent works and none is about to.
+    pub async fn quiet(&self) {
+        let mut changes = self.0.changes.subscribe();
+        while self.is_busy() {
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Interrupts every turn, ends every process, flushes, and lets go of the tree. Every edge stays as it is.
+    pub async fn shut_down(&self) {
+        self.0.cancel.cancel();
+        self.0.tracker.close();
+        self.0.tracker.wait().await;
+        for node in self.nodes() {
+            life::put_to_rest(self, &node).await;
+        }
+    }
+
+    /// Interrupts every turn and waits until they have ended. The tree can go on afterwards.
+    pub async fn interrupt_all(&self, reason: &str) {
+        let stop = Stop { outcome: Outcome::Interrupted, reason: reason.to_owned() };
+        let nodes = self.nodes();
+        let all = nodes.iter().map(|node| life::interrupt(node, stop.clone()));
+        futures::future::join_all(all).await;
+    }
+
+    /// Results that lie unread in the root's mailbox.
+    pub fn unread_results(&self) -> Vec<UnreadResult> {
+        let Some(root) = self.node(self.0.id.root()) else { return Vec::new() };
+        root.pending()
+            .into_iter()
+            .filter(|mail| mail.kind == MailKind::Result)
+            .map(|mail| UnreadResult { from: mail.from.name().to_owned(), outcome: mail.outcome, text: mail.body })
+            .collect()
+    }
+
+    /// Tokens of the whole tree, over its life.
+    pub fn usage(&self) -> Usage {
+        self.nodes().iter().map(|node| node.facts().usage).sum()
+    }
+
+    /// Says that the command is over; the last event.
+    pub fn finished(&self, answer: &Answer) {
+        let event = EventKind::TreeFinished {
+            outcome: answer.end.outcome,
+            answer: answer.end.text.clone(),
+            usage: self.usage(),
+            unread_results: self.unread_results(),
+        };
+        self.emit_root(event);
+    }
+
+    /// Says which tree this is; the first event.
+    pub fn started(&self, resumed: bool) {
+        let Some(root) = self.node(self.0.id.root()) else { return };
+        self.emit_root(EventKind::TreeStarted {
+            cwd: root.meta.cwd.clone(),
+            model: self.model_of(&root.meta),
+            sandbox: root.meta.sandbox,
+            approval: root.meta.approval,
+            resumed,
+        });
+    }
+
+    /// The model that an agent talks to in this process.
+    pub(crate) fn model_of(&self, meta: &SessionMeta) -> String {
+        self.0.options.model.clone().unwrap_or_else(|| meta.model.clone())
+    }
+
+    fn emit_root(&self, event: EventKind) {
+        self.0.bus.emit(&Address { path: AgentPath::root(), thread: self.0.id.root() }, event);
+    }
+
+    /// A client's task has ended.
+    pub(crate) fn answer(&self, task: TaskId, answer: Answer) {
+        let waiting = self.answers().remove(&task);
+        if let Some(waiting) = waiting {
+            // A client that has gone finds the answer in the rollout.
+            let _ = waiting.send(answer);
+        }
+    }
+
+    /// Takes an agent into the tables.
+    pub(crate) fn adopt(&self, node: Node, order: u64) -> Result<Arc<Node>, TreeError> {
+        let entry = agent_graph::Node {
+            thread: node.meta.id,
+            parent: node.meta.parent_thread_id,
+            path: node.meta.agent_path.clone(),
+            incarnation: node.meta.incarnation,
+            order,
+            edge: Edge::Open,
+        };
+        self.family().graph.insert(entry)?;
+        let node = Arc::new(node);
+        self.0.nodes.insert(node.meta.id, Arc::clone(&node));
+        Ok(node)
+    }
+
+    pub(crate) fn family(&self) -> MutexGuard<'_, Family> {
+        self.0.graph.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answers(&self) -> MutexGuard<'_, HashMap<TaskId, oneshot::Sender<Answer>>> {
+        self.0.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn node(&self, thread: ThreadId) -> Option<Arc<Node>> {
+        self.0.nodes.get(&thread).map(|node| Arc::clone(&node))
+    }
+
+    /// All agents, root first, then by depth and spawn order.
+    pub(crate) fn nodes(&self) -> Vec<Arc<Node>> {
+        let root = self.0.id.root();
+        let below = self.family().graph.descendants(root, Filter::All);
+        std::iter::once(root).chain(below).filter_map(|thread| self.node(thread)).collect()
+    }
+
+    /// The reachable agent at `path`.
+    pub(crate) fn at(&self, path: &AgentPath) -> Result<Arc<Node>, TreeError> {
+        let thread = self.family().graph.resolve(path);
+        thread.and_then(|thread| self.node(thread)).ok_or_else(|| TreeError::NoAgent {
+            path: path.clone(),
+            known: self.reachable().iter().map(|node| node.meta.agent_path.clone()).collect(),
+        })
+    }
+
+    /// The agents that can be reached.
+    pub(crate) fn reachable(&self) -> Vec<Arc<Node>> {
+        let root = self.0.id.root();
+        let threads = {
+            let family = self.family();
+            if family.graph.is_reachable(root) {
+                family.graph.descendants(root, Filter::Open)
+            } else {
+                return Vec::new();
+            }
+        };
+        std::iter::once(root).chain(threads).filter_map(|thread| self.node(thread)).collect()
+    }
+
+    /// Something about an agent has changed.
+    pub(crate) fn changed(&self) {
+        self.0.changes.send_modify(|n| *n += 1);
+    }
+}

@@ -1,0 +1,140 @@
+//! Everything that the program itself puts into a context. Nothing else may.
+//!
+//! A fragment is `begin marker + body + end marker`. Markers are part of the file format: rollouts hold them.
+
+use mailbox::MAX_BODY;
+use protocol::{Approval, Item, Mail, MailKind, Role, Sandbox};
+use stdx::{AbsPath, cut_end};
+
+/// A piece of context that the program renders.
+pub trait ContextFragment {
+    /// Who it speaks as.
+    const ROLE: Role;
+    /// What it begins with; empty for a one-off notice that nobody needs to recognise.
+    const BEGIN: &'static str;
+    /// What it ends with.
+    const END: &'static str;
+    /// The most bytes its body may have; four bytes count as a token.
+    const CAP: usize;
+
+    /// The text between the markers.
+    fn body(&self) -> String;
+
+    /// The item as it enters the context.
+    fn item(&self) -> Item {
+        let body = self.body();
+        Item::message(Self::ROLE, &format!("{}{}{}", Self::BEGIN, cut_end(&body, Self::CAP), Self::END))
+    }
+}
+
+/// Who the agent is and how it should work: the first item of every context.
+pub struct Instructions {
+    /// The whole text.
+    pub text: String,
+}
+
+impl ContextFragment for Instructions {
+    const ROLE: Role = Role::Developer;
+    const BEGIN: &'static str = "";
+    const END: &'static str = "";
+    /// About 8,000 tokens. Over the 1,000 that a new kind should keep to, because these are the instructions
+    /// themselves: everything else depends on them.
+    const CAP: usize = 32_000;
+
+    fn body(&self) -> String {
+        self.text.clone()
+    }
+}
+
+/// Where the agent works and what it may do: the second item of every context.
+pub struct Environment {
+    /// Working folder.
+    pub cwd: AbsPath,
+    /// How far commands may reach.
+    pub sandbox: Sandbox,
+    /// When a person is asked.
+    pub approval: Approval,
+    /// The shell that runs commands.
+    pub shell: String,
+    /// Today, as `YYYY-MM-DD` in UTC.
+    pub date: String,
+}
+
+impl ContextFragment for Environment {
+    const ROLE: Role = Role::User;
+    const BEGIN: &'static str = "<environment_context>\n";
+    const END: &'static str = "</environment_context>";
+    const CAP: usize = 4_000;
+
+    fn body(&self) -> String {
+        let reach = match self.sandbox {
+            Sandbox::DangerFullAccess => "commands run unsandboxed, with everything the user may do",
+            Sandbox::WorkspaceWrite => "commands may write below the working folder only, and have no network",
+            Sandbox::ReadOnly => "commands may write nothing, and have no network",
+        };
+        format!(
+            "cwd: {}\nshell: {}\ndate: {}\nsandbox: {} ({reach})\napproval: {}\n",
+            self.cwd,
+            self.shell,
+            self.date,
+            self.sandbox.as_str(),
+            self.approval.as_str(),
+        )
+    }
+}
+
+/// Mail of another agent. The same on every wire.
+pub struct MailNote<'a>(pub &'a Mail);
+
+impl ContextFragment for MailNote<'_> {
+    const ROLE: Role = Role::User;
+    const BEGIN: &'static str = "<agent_mail ";
+    const END: &'static str = "\n</agent_mail>";
+    /// A body is cut to [`MAX_BODY`] when it is accepted; the rest is for the heading and the pointer.
+    const CAP: usize = MAX_BODY + 2_000;
+
+    fn body(&self) -> String {
+        let mail = self.0;
+        let mut text = format!("kind=\"{}\" from=\"{}\" id=\"{}\"", mail.kind.as_str(), mail.from.name(), mail.id);
+        if let Some(outcome) = mail.outcome {
+            text += &format!(" outcome=\"{outcome}\"");
+        }
+        if let Some(answers) = mail.answers {
+            text += &format!(" answers=\"{answers}\"");
+        }
+        text += ">\n";
+        text += &mail.body;
+        if let Some(whole) = &mail.whole {
+            text += &format!("\n[cut here; the whole text is in {whole}]");
+        }
+        text
+    }
+}
+
+/// The turn was interrupted; stands where it broke off.
+pub struct TurnAborted;
+
+impl ContextFragment for TurnAborted {
+    const ROLE: Role = Role::User;
+    const BEGIN: &'static str = "<turn_aborted>\n";
+    const END: &'static str = "\n</turn_aborted>";
+    const CAP: usize = 1_000;
+
+    fn body(&self) -> String {
+        "The previous turn was interrupted on purpose. Tools that were running may have done part of their work, and \
+         commands they started may still run: look before you repeat anything."
+            .to_owned()
+    }
+}
+
+/// How a mail enters its recipient's context: a first task and a person's words are a plain user message, so that
+/// every provider's model takes them as its task; anything else is a note that names kind, sender and id.
+pub fn task_or_note(mail: &Mail) -> Item {
+    match mail.kind {
+        MailKind::Spawn | MailKind::Input => {
+            let pointer = mail.whole.as_ref().map(|whole| format!("\n[cut here; the whole text is in {whole}]"));
+            Item::message(Role::User, &format!("{}{}", mail.body, pointer.unwrap_or_default()))
+        }
+        MailKind::Message | MailKind::Followup | MailKind::Result | MailKind::Returned => MailNote(mail).item(),
+    }
+}

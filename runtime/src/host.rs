@@ -1,0 +1,54 @@
+//! What one agent needs from whoever keeps it.
+
+use futures::future::BoxFuture;
+use model::ErrorKind;
+use protocol::{EventKind, Status, TaskEnd, TurnId, Usage, WaitingOn};
+use rollout::TaskDone;
+
+/// The keeper of an agent, as the agent sees it.
+pub trait Host: Send + Sync {
+    /// Waits for a running slot. Dropping the future gives up the place in the queue.
+    fn enter(&self) -> BoxFuture<'_, ()>;
+
+    /// Gives the slot back. Called once for every `enter` that completed.
+    fn leave(&self);
+
+    /// Tells whoever watches. Never blocks.
+    fn emit(&self, event: EventKind);
+
+    /// The agent stands differently. Never blocks.
+    fn status(&self, status: Status, waiting_on: Option<WaitingOn>);
+
+    /// A turn is about to start: said before it asks for its slot. Never blocks.
+    fn busy(&self);
+
+    /// The agent has no turn any more, and none is about to start. Never blocks.
+    fn rest(&self);
+
+    /// A turn has ended, and its end and those of its tasks are on disk: now the results are owed.
+    fn turn_ended(&self, report: TurnReport) -> BoxFuture<'_, ()>;
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug)]
+pub struct TurnReport {
+    /// The turn.
+    pub turn: TurnId,
+    /// How it ended.
+    pub end: TaskEnd,
+    /// The tasks that it took in; each owes its giver a result. Empty when the end could not be written.
+    pub tasks: Vec<TaskDone>,
+    /// Tokens of this turn.
+    pub usage: Usage,
+    /// The provider's fault that ended it, if one did.
+    pub fault: Option<Fault>,
+}
+
+/// A provider's fault, for exit codes and hints.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// Its kind.
+    pub kind: ErrorKind,
+    /// What to do about it.
+    pub hints: Vec<String>,
+}

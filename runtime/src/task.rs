@@ -1,0 +1,114 @@
+//! The task loop: is there still work for this task? It may not retry a stream.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use model::ModelError;
+use protocol::{EventKind, Outcome, TaskEnd, TurnId, Usage};
+use rollout::{EventRecord, Record, TaskDone, TurnEnd};
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::Stop;
+use crate::core::{Core, EngineError};
+use crate::fragment::{ContextFragment as _, TurnAborted};
+use crate::host::{Fault, TurnReport};
+use crate::turn::{Turned, run_turn};
+
+/// Why a turn was told to stop. Written before its token is cancelled.
+pub(crate) type Stopped = Arc<Mutex<Option<Stop>>>;
+
+/// A task that has ended.
+pub(crate) struct Ended {
+    pub(crate) report: TurnReport,
+    /// Whether memory may differ from the rollout, so that the agent has to be read again.
+    pub(crate) broken: bool,
+}
+
+/// Runs one task to its end, and writes the end: of the turn and of all the tasks that it took in, in one write.
+pub(crate) async fn run_task(core: &mut Core, stopped: &Stopped, cancel: &CancellationToken) -> Ended {
+    let turn = TurnId::new();
+    core.spent = Usage::default();
+    core.tasks.clear();
+    core.turn_began = core.transcript.len();
+    let result = passes(core, turn, cancel).await;
+    core.setup.inbox.lock().end_turn();
+
+    let mut fault = None;
+    let mut broken = false;
+    let end = match result {
+        Ok(Turned::Ended) => completed(core.last_words()),
+        Ok(Turned::Interrupted) => {
+            let stop = stopped.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let stop = stop.unwrap_or_else(|| Stop { outcome: Outcome::Interrupted, reason: "interrupted".to_owned() });
+            broken |= core.record_item(turn, TurnAborted.item(), None).is_err();
+            TaskEnd { outcome: stop.outcome, text: core.partial_words(), reason: Some(stop.reason) }
+        }
+        Ok(Turned::Failed(error)) => {
+            let end = errored(core, &error);
+            fault = Some(Fault { kind: error.kind, hints: error.hints });
+            end
+        }
+        Err(error) => {
+            broken = true;
+            TaskEnd { outcome: Outcome::Errored, text: None, reason: Some(error.to_string()) }
+        }
+    };
+
+    let tasks: Vec<TaskDone> = core
+        .tasks
+        .drain(..)
+        .map(|task| TaskDone {
+            task: task.id(),
+            giver: task.mail.from.clone(),
+            end: end.clone(),
+            continues: task.mail.continues,
+        })
+        .collect();
+    let written = write_end(core, turn, &end, &tasks).await;
+    if let Err(error) = &written {
+        core.setup.host.emit(EventKind::Error {
+            message: format!("the end of a turn of {} could not be written: {error}", core.setup.agent.path),
+            hints: vec!["free space or repair the disk, then `agent resume`: the rollout is intact up to here".into()],
+        });
+    }
+    core.setup.host.emit(EventKind::TurnCompleted {
+        turn,
+        outcome: end.outcome,
+        text: end.text.clone(),
+        reason: end.reason.clone(),
+        usage: core.spent,
+    });
+    broken |= written.is_err();
+    let tasks = if written.is_ok() { tasks } else { Vec::new() };
+    Ended { report: TurnReport { turn, end, tasks, usage: core.spent, fault }, broken }
+}
+
+/// Announces the turn once, then runs passes for as long as input is pending.
+async fn passes(core: &mut Core, turn: TurnId, cancel: &CancellationToken) -> Result<Turned, EngineError> {
+    core.setup.writer.append(&[Record::Event(EventRecord::TurnStarted { turn_id: turn })])?;
+    core.setup.host.emit(EventKind::TurnStarted { turn });
+    core.open_window(turn)?;
+    let mut input = core.setup.inbox.lock().begin_turn();
+    loop {
+        let turned = run_turn(core, turn, std::mem::take(&mut input), &cancel.child_token()).await?;
+        if !matches!(turned, Turned::Ended) || !core.setup.inbox.lock().has_pending() {
+            return Ok(turned);
+        }
+    }
+}
+
+/// One write for the turn and its tasks, synced before anybody is told.
+async fn write_end(core: &Core, turn: TurnId, end: &TaskEnd, tasks: &[TaskDone]) -> Result<(), EngineError> {
+    let mut records = vec![Record::TurnEnd(TurnEnd { turn_id: turn, end: end.clone() })];
+    records.extend(tasks.iter().cloned().map(Record::TaskDone));
+    core.setup.writer.append_synced(&records).await?;
+    Ok(())
+}
+
+fn completed(words: Option<String>) -> TaskEnd {
+    let reason = words.is_none().then(|| "the agent ended its turn without text".to_owned());
+    TaskEnd { outcome: Outcome::Completed, text: words, reason }
+}
+
+fn errored(core: &Core, error: &ModelError) -> TaskEnd {
+    TaskEnd { outcome: Outcome::Errored, text: core.partial_words(), reason: Some(error.message.clone()) }
+}

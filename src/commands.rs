@@ -1,0 +1,53 @@
+//! One file a command.
+
+mod drive;
+mod log;
+mod resume;
+mod run;
+mod send;
+mod tree;
+
+use std::io::{IsTerminal as _, Read as _};
+use std::sync::Arc;
+
+use config::Env;
+use rollout::Disk;
+
+use crate::cli::{Cli, Command};
+use crate::exit::Failure;
+use crate::wire::Setting;
+
+/// The longest text read from stdin, in bytes. What a mail cannot hold goes into a file; this bounds the memory.
+const MAX_STDIN: u64 = 64 << 20;
+
+pub(crate) async fn dispatch(cli: Cli, env: Env, disk: Arc<dyn Disk>) -> Result<u8, Failure> {
+    let setting = Setting::new(cli.common, env, disk)?;
+    match cli.command {
+        Command::Run(args) => run::run(setting, args).await,
+        Command::Send(args) => send::send(setting, args).await,
+        Command::Resume(args) => resume::resume(setting, args).await,
+        Command::Tree(args) => tree::tree(&setting, &args),
+        Command::Log(args) => log::log(&setting, &args),
+    }
+}
+
+/// A text of the command line; `-` means stdin.
+fn text(given: Option<String>, what: &str) -> Result<String, Failure> {
+    let text = match given {
+        Some(text) if text != "-" => text,
+        given => {
+            if given.is_none() && std::io::stdin().is_terminal() {
+                return Err(Failure::usage(format!("there is no {what}"))
+                    .hint(format!("give the {what} in quotes, or `-` to read it from stdin")));
+            }
+            let mut bytes = Vec::new();
+            let read = std::io::stdin().lock().take(MAX_STDIN).read_to_end(&mut bytes);
+            read.map_err(|error| Failure::usage(format!("cannot read the {what} from stdin: {error}")))?;
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
+    };
+    if text.trim().is_empty() {
+        return Err(Failure::usage(format!("the {what} is empty")).hint("say what is to be done"));
+    }
+    Ok(text)
+}

@@ -1,0 +1,34 @@
+//! `agent run`.
+
+use orchestrator::Tree;
+use protocol::TreeId;
+
+use super::drive::Drive;
+use super::text;
+use crate::cli::Run;
+use crate::exit::Failure;
+use crate::output;
+use crate::wire::Setting;
+
+pub(super) async fn run(setting: Setting, args: Run) -> Result<u8, Failure> {
+    let config = setting.config(args.roles)?;
+    let model = config::model_choice(&config, &setting.env)?;
+    let options = setting.options(&config, Some(model.clone()))?;
+    let prompt = text(args.prompt, "task")?;
+    let (tree, pending) = Tree::create(options, &prompt).await?;
+    announce(&setting, tree.id(), &model);
+    let drive = Drive::new(&setting, tree.clone());
+    tree.started(false);
+    tree.go().await;
+    drop(tree);
+    Ok(drive.finish(pending).await)
+}
+
+/// Says which tree this is, and what its commands may do.
+pub(super) fn announce(setting: &Setting, tree: TreeId, model: &str) {
+    output::note(&format!("tree {tree} · {model} · {}", setting.cwd));
+    output::note("no sandbox (danger-full-access): commands run as you, with everything you may do");
+    if model == "rehearsal" {
+        output::note("this is a rehearsal: a built-in script plays the model, and it cannot think");
+    }
+}

@@ -1,0 +1,52 @@
+//! The command: arguments, the wiring of everything below, what a person sees, exit codes.
+//!
+//! It is a library so that tests can run it on a file system that fails. Nothing else should depend on it.
+
+mod cli;
+mod commands;
+mod exit;
+mod output;
+mod progress;
+mod render;
+mod wire;
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use clap::Parser as _;
+use rollout::Disk;
+
+use crate::cli::Cli;
+use crate::exit::Failure;
+
+/// Runs the command with these arguments (the first is its name) on this file system, and gives the exit code.
+pub fn run(args: impl IntoIterator<Item = OsString>, disk: Arc<dyn Disk>) -> u8 {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version go to stdout and are no error; clap knows which is which.
+            let code = if error.use_stderr() { exit::USAGE } else { exit::DONE };
+            let _ = error.print();
+            return code;
+        }
+    };
+    let env = config::Env::capture();
+    output::trace(&env, cli.common.verbose);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let result = match runtime {
+        Ok(runtime) => {
+            let result = runtime.block_on(commands::dispatch(cli, env, disk));
+            // Whatever still runs holds no promise: everything that counts was flushed before.
+            runtime.shutdown_background();
+            result
+        }
+        Err(error) => Err(Failure::internal(format!("cannot start: {error}"))),
+    };
+    match result {
+        Ok(code) => code,
+        Err(failure) => {
+            output::failure(&failure);
+            failure.code()
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Trees and reports as text.
+
+use orchestrator::{AgentReport, Row, Snapshot, TakeoverReport};
+use protocol::{AgentPath, Outcome, Status};
+
+use crate::progress::count;
+
+/// A tree as text: one line an agent, children below their parents.
+pub(crate) fn tree(snapshot: &Snapshot) -> String {
+    let mut text = format!("tree {}\n", snapshot.tree);
+    let roots: Vec<&Row> = snapshot.agents.iter().filter(|row| row.parent.is_none()).collect();
+    for row in roots {
+        branch(snapshot, row, "", "", &mut text);
+    }
+    text
+}
+
+fn branch(snapshot: &Snapshot, row: &Row, first: &str, rest: &str, text: &mut String) {
+    let name = if row.parent.is_none() { row.path.as_str() } else { row.path.name() };
+    *text += &format!("{first}{name}  {}\n", standing(row));
+    let children: Vec<&Row> = snapshot.agents.iter().filter(|child| is_child(child, &row.path, row)).collect();
+    let last = children.len().saturating_sub(1);
+    for (index, child) in children.into_iter().enumerate() {
+        let (first, below) = if index == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+        branch(snapshot, child, &format!("{rest}{first}"), &format!("{rest}{below}"), text);
+    }
+}
+
+fn is_child(child: &Row, path: &AgentPath, parent: &Row) -> bool {
+    child.parent.as_ref() == Some(path) && child.thread_id != parent.thread_id
+}
+
+fn standing(row: &Row) -> String {
+    let mut parts = vec![row.status.to_string()];
+    if row.edge == "closed" {
+        parts.push("closed".to_owned());
+    }
+    parts.push(match &row.nickname {
+        Some(nickname) => format!("{} {nickname}", row.role),
+        None => row.role.clone(),
+    });
+    if row.unread > 0 {
+        parts.push(format!("{} unread", row.unread));
+    }
+    parts.push(format!("{} tokens", count(row.tokens.input + row.tokens.output)));
+    parts.push(row.task.clone());
+    parts.join(" · ")
+}
+
+/// What taking a tree over found: one line an agent.
+pub(crate) fn report(report: &TakeoverReport) -> String {
+    let mut text = String::new();
+    for agent in &report.agents {
+        text += &format!("{}  {}\n", agent.path, told(agent));
+    }
+    text
+}
+
+/// What is odd about a tree that was taken over; each a line for stderr.
+pub(crate) fn oddities(report: &TakeoverReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    for agent in &report.agents {
+        let path = &agent.path;
+        if agent.cut.torn > 0 {
+            lines.push(format!("{path}: an unfinished write of {} bytes was cut off", agent.cut.torn));
+        }
+        if agent.cut.skipped > 0 {
+            lines.push(format!("{path}: {} lines could not be read and were passed over", agent.cut.skipped));
+        }
+        for command in &agent.swept {
+            lines.push(format!("{path}: ended what a crash left running: {command}"));
+        }
+        for command in &agent.survive {
+            lines.push(format!("{path}: a process that a crash left still runs: {command}"));
+        }
+    }
+    lines.extend(
+        report.unborn.iter().map(|file| format!("an agent was cut off while it was made: {file} is set aside")),
+    );
+    lines.extend(report.problems.iter().cloned());
+    lines
+}
+
+fn told(agent: &AgentReport) -> String {
+    let mut parts = vec![match (agent.status, agent.last) {
+        _ if agent.cut.in_turn => "cut off in the middle of a turn".to_owned(),
+        (Status::Pending, None) => "not begun".to_owned(),
+        (Status::Pending, Some(_)) => "has a task that is not begun".to_owned(),
+        (_, Some(Outcome::Completed)) => "finished".to_owned(),
+        (status, _) => status.to_string(),
+    }];
+    if agent.cut.calls > 0 {
+        parts.push(format!("{} calls broke off", agent.cut.calls));
+    }
+    if agent.unread > agent.unread_results {
+        parts.push(format!("{} unread", agent.unread - agent.unread_results));
+    }
+    if agent.unread_results > 0 {
+        parts.push(format!("{} results not read", agent.unread_results));
+    }
+    if agent.cut.paid > 0 {
+        parts.push(format!("{} results sent on now", agent.cut.paid));
+    }
+    if !agent.swept.is_empty() {
+        parts.push(format!("{} processes ended", agent.swept.len()));
+    }
+    format!("{} · {}", agent.role, parts.join(" · "))
+}

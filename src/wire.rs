@@ -1,0 +1,195 @@
+//! The wiring: from flags, environment and files to what a tree is driven with.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use config::{Config, Env, Flags};
+use http::Http;
+use model::{Catalog, Provider, RetryLimits, Wire};
+use orchestrator::{Options, list};
+use protocol::{Approval, Sandbox, TreeId};
+use roles::Roles;
+use rollout::{Budgets, Disk, Limits, OwnerHint, Store};
+use stdx::AbsPath;
+use tools::Workbench;
+
+use crate::cli::Common;
+use crate::exit::Failure;
+use crate::output;
+
+/// What every command starts with.
+pub(crate) struct Setting {
+    pub(crate) common: Common,
+    pub(crate) env: Env,
+    pub(crate) cwd: AbsPath,
+    pub(crate) store: Store,
+}
+
+impl Setting {
+    /// Finds the working folder and the home. Nothing is made yet.
+    pub(crate) fn new(common: Common, env: Env, disk: Arc<dyn Disk>) -> Result<Self, Failure> {
+        let cwd = folder(common.cd.as_deref())?;
+        let home = config::agent_home(&env)?;
+        Ok(Self { store: Store::new(home, disk), common, env, cwd })
+    }
+
+    /// The configuration in force. Its warnings go to stderr.
+    pub(crate) fn config(&self, roles: Option<Vec<String>>) -> Result<Config, Failure> {
+        let common = &self.common;
+        let flags = Flags {
+            profile: common.profile.clone(),
+            overrides: common.set.clone(),
+            strict: common.strict_config,
+            model: common.model.clone(),
+            sandbox: common.sandbox.clone(),
+            approval: common.approval.clone(),
+            roles,
+            max_running: common.max_running,
+            max_resident: common.max_resident,
+            budget_tokens: common.budget_tokens,
+            budget_usd: common.budget_usd,
+        };
+        let loaded = Config::load(&self.env, &flags)?;
+        for warning in &loaded.warnings {
+            output::note(&format!("warning: {warning}"));
+        }
+        Ok(loaded.config)
+    }
+
+    /// What a tree is driven with. `model` is what a new root talks to, or what replaces the models of a tree that
+    /// exists.
+    pub(crate) fn options(&self, config: &Config, model: Option<String>) -> Result<Options, Failure> {
+        refuse_unbuilt(config)?;
+        let mut providers = Vec::new();
+        for (name, provider) in &config.providers {
+            let wire = match provider.wire {
+                config::Wire::Responses => Wire::Responses,
+                config::Wire::Chat => Wire::Chat,
+                config::Wire::Messages => Wire::Messages,
+            };
+            let mut known = Provider::new(name.clone(), provider.base_url.clone(), wire);
+            known.idle_timeout = provider.idle_timeout;
+            if let Some(variable) = &provider.api_key_env {
+                known = known.with_key(variable.clone(), self.env.key(variable));
+            }
+            providers.push(known);
+        }
+        let windows: BTreeMap<String, u64> =
+            config.models.iter().filter_map(|(name, facts)| Some((name.clone(), facts.window?))).collect();
+        let proxies = self.env.proxies();
+        let http =
+            Http::new(http::Proxies { http: proxies.http, https: proxies.https, all: proxies.all, none: proxies.no });
+        let environment = exec::Environment::new(self.env.for_commands(config));
+        let shell = exec::Shell::find(&environment).map_err(|error| Failure::usage(error.to_string()))?;
+        let workbench = Workbench::new(environment).map_err(|error| Failure::usage(error.to_string()))?;
+        let limits = Limits {
+            max_running: config.max_running,
+            max_resident: config.max_resident,
+            max_depth: config.max_depth,
+            max_agents: config.max_agents,
+            roles: config.roles.clone(),
+            budgets: Budgets { tokens: config.budget_tokens, usd: config.budget_usd },
+        };
+        let roles = Roles::builtin();
+        let roles = roles.restrict(&limits.roles).map_err(|error| Failure::usage(error.to_string()))?;
+        Ok(Options {
+            store: self.store.clone(),
+            catalog: Arc::new(Catalog::new(providers, http, windows, self.cwd.clone())),
+            workshop: Arc::new(workbench),
+            roles,
+            owner: this_process(),
+            limits,
+            sandbox: config.sandbox,
+            approval: config.approval,
+            model,
+            effort: None,
+            cwd: self.cwd.clone(),
+            shell: shell.program().display().to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            retry: RetryLimits::default(),
+        })
+    }
+
+    /// The tree that the flags mean: an id or its prefix, the newest of all, or the newest of this folder.
+    pub(crate) fn tree(&self) -> Result<TreeId, Failure> {
+        let (heads, problems) = list(&self.store)?;
+        for problem in problems {
+            output::note(&format!("warning: {problem}"));
+        }
+        if let Some(wanted) = &self.common.tree {
+            let wanted = wanted.to_ascii_lowercase();
+            let fits: Vec<TreeId> =
+                heads.iter().map(|head| head.tree).filter(|tree| tree.to_string().starts_with(&wanted)).collect();
+            return match fits.as_slice() {
+                [tree] => Ok(*tree),
+                [] => Err(Failure::usage(format!("no tree begins with `{wanted}`")).hint(format!(
+                    "{} trees are kept in {}",
+                    heads.len(),
+                    self.env.tilde(self.store.home())
+                ))),
+                many => Err(Failure::usage(format!("`{wanted}` fits {} trees: give more of the id", many.len()))),
+            };
+        }
+        if self.common.last {
+            let newest = heads.first().map(|head| head.tree);
+            return newest.ok_or_else(|| Failure::usage("there is no tree yet").hint("`agent run \"…\"` makes one"));
+        }
+        let here = heads.iter().find(|head| head.cwd == self.cwd).map(|head| head.tree);
+        here.ok_or_else(|| {
+            let failure = Failure::usage(format!("no tree was made in {}", self.cwd));
+            if heads.is_empty() {
+                failure.hint("`agent run \"…\"` makes one")
+            } else {
+                failure.hint("--last takes the newest of any folder, --tree ID a certain one")
+            }
+        })
+    }
+}
+
+/// What this process says about itself to others who want its tree.
+fn this_process() -> OwnerHint {
+    let pid = std::process::id();
+    let start_time = i32::try_from(pid).ok().and_then(exec::start_time).unwrap_or(0);
+    OwnerHint { pid, start_time, socket: None }
+}
+
+/// Whether the process that a hint names still lives.
+pub(crate) fn alive(owner: &OwnerHint) -> bool {
+    i32::try_from(owner.pid).ok().and_then(exec::start_time) == Some(owner.start_time)
+}
+
+/// A mode that nothing enforces yet is refused, not pretended.
+fn refuse_unbuilt(config: &Config) -> Result<(), Failure> {
+    if config.sandbox != Sandbox::DangerFullAccess {
+        let origin = config.origin("sandbox");
+        return Err(Failure::usage(format!(
+            "sandbox `{}` ({origin}) cannot be enforced by this version: it has no sandbox yet",
+            config.sandbox.as_str()
+        ))
+        .hint("`--sandbox danger-full-access` runs commands with everything you may do"));
+    }
+    if config.approval == Approval::Untrusted {
+        let origin = config.origin("approval");
+        return Err(Failure::usage(format!(
+            "approval `untrusted` ({origin}) cannot be kept by this version: it asks nobody yet"
+        ))
+        .hint("`--approval never` says so"));
+    }
+    Ok(())
+}
+
+/// The folder to work in, as the system knows it.
+#[expect(clippy::disallowed_methods, reason = "the command is the one place that knows a working directory")]
+fn folder(cd: Option<&Path>) -> Result<AbsPath, Failure> {
+    let (path, shown) = match cd {
+        Some(cd) => (std::fs::canonicalize(cd), cd.display().to_string()),
+        None => (std::env::current_dir(), "the working folder".to_owned()),
+    };
+    let path =
+        path.map_err(|error| Failure::usage(format!("cannot work in {shown}: {error}")).hint("-C DIR names another"))?;
+    if !path.is_dir() {
+        return Err(Failure::usage(format!("cannot work in {shown}: it is not a folder")).hint("-C DIR names another"));
+    }
+    AbsPath::new(path).map_err(|error| Failure::usage(error.to_string()))
+}
