@@ -4,12 +4,26 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+/// Headings of the flags that every command has.
+const WHICH: &str = "Which tree, where";
+const SETTINGS: &str = "Configuration, for this command only";
+
+/// What to type first.
+const EXAMPLES: &str = "\
+Examples:
+  agent run --model rehearsal \"look around\"          no key, no network: a script plays the model
+  agent run --model openai/gpt-5.5 \"fix the tests\"   needs OPENAI_API_KEY
+  agent send /root/worker \"and add a test\"           the agents are still there, also tomorrow
+  agent resume --continue                            after a crash: everybody goes on";
+
 /// Runs a tree of coding agents that loses nothing.
 ///
 /// A task is given to a root agent, which spawns children at paths (/root/worker_a), exchanges mail with them and
 /// answers. The tree outlives the process: `agent send`, `agent resume` and `agent tree` find it again.
+///
+/// The answer goes to stdout, everything else to stderr. Commands of agents run as you, without a sandbox.
 #[derive(Debug, Parser)]
-#[command(name = "agent", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "agent", version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) common: Common,
@@ -20,62 +34,62 @@ pub(crate) struct Cli {
 /// Flags of every command.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
-    /// The tree: its id, or a prefix of it that fits no other
-    #[arg(long, global = true, value_name = "ID")]
-    pub(crate) tree: Option<String>,
-    /// The newest tree of any folder (default: the newest of this folder)
-    #[arg(long, global = true, conflicts_with = "tree")]
-    pub(crate) last: bool,
-    /// The model, as PROVIDER/NAME, `rehearsal`, or `script:FILE`
-    #[arg(long, global = true, value_name = "MODEL")]
-    pub(crate) model: Option<String>,
-    /// Work in this folder
-    #[arg(short = 'C', long = "cd", global = true, value_name = "DIR")]
-    pub(crate) cd: Option<PathBuf>,
-    /// Set a configuration key for this command, for example `-c max_depth=2`
-    #[arg(short = 'c', global = true, value_name = "KEY=VALUE")]
-    pub(crate) set: Vec<String>,
-    /// Use `[profiles.NAME]` of the configuration
-    #[arg(long, global = true, value_name = "NAME")]
-    pub(crate) profile: Option<String>,
-    /// An unknown configuration key is an error
-    #[arg(long, global = true)]
-    pub(crate) strict_config: bool,
-    /// JSON on stdout, one object a line
+    /// JSON on stdout, one object a line, instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// How far commands may reach: read-only, workspace-write, danger-full-access
-    #[arg(long, global = true, value_name = "MODE")]
-    pub(crate) sandbox: Option<String>,
-    /// When you are asked: untrusted, on-request, never
-    #[arg(long, global = true, value_name = "POLICY")]
-    pub(crate) approval: Option<String>,
-    /// Turns that work at once; more are queued
-    #[arg(long, global = true, value_name = "N")]
-    pub(crate) max_running: Option<u64>,
-    /// Agents that are in memory at once; more sleep on disk
-    #[arg(long, global = true, value_name = "N")]
-    pub(crate) max_resident: Option<u64>,
-    /// Tokens that the tree may use
-    #[arg(long, global = true, value_name = "N")]
-    pub(crate) budget_tokens: Option<u64>,
-    /// US dollars that the tree may use
-    #[arg(long, global = true, value_name = "X")]
-    pub(crate) budget_usd: Option<f64>,
-    /// Say more on stderr; twice for everything
+    /// Write a log to stderr; twice for more
     #[arg(short = 'v', long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
+    /// Work in this folder instead of the present one
+    #[arg(short = 'C', long = "cd", global = true, value_name = "DIR", help_heading = WHICH)]
+    pub(crate) cd: Option<PathBuf>,
+    /// The tree with this id, or the beginning of it (default: the newest tree made in this folder)
+    #[arg(long, global = true, value_name = "ID", help_heading = WHICH)]
+    pub(crate) tree: Option<String>,
+    /// The newest tree, whatever folder it was made in
+    #[arg(long, global = true, conflicts_with = "tree", help_heading = WHICH)]
+    pub(crate) last: bool,
+    /// The model: PROVIDER/NAME such as openai/gpt-5.5, `rehearsal`, or `script:FILE`
+    #[arg(long, global = true, value_name = "MODEL", help_heading = SETTINGS)]
+    pub(crate) model: Option<String>,
+    /// How far commands may reach; this version has no sandbox and takes `danger-full-access` only
+    #[arg(long, global = true, value_name = "MODE", help_heading = SETTINGS)]
+    pub(crate) sandbox: Option<String>,
+    /// When you are asked before something is done; this version never asks and takes `never` and `on-request`
+    #[arg(long, global = true, value_name = "POLICY", help_heading = SETTINGS)]
+    pub(crate) approval: Option<String>,
+    /// Turns that work at once; more are queued (default: 8)
+    #[arg(long, global = true, value_name = "N", help_heading = SETTINGS)]
+    pub(crate) max_running: Option<u64>,
+    /// Agents that are in memory at once; more sleep on disk (default: 64)
+    #[arg(long, global = true, value_name = "N", help_heading = SETTINGS)]
+    pub(crate) max_resident: Option<u64>,
+    /// Tokens that the tree may use; this version cannot keep that and refuses it
+    #[arg(long, global = true, value_name = "N", help_heading = SETTINGS)]
+    pub(crate) budget_tokens: Option<u64>,
+    /// US dollars that the tree may use; this version cannot keep that and refuses it
+    #[arg(long, global = true, value_name = "X", help_heading = SETTINGS)]
+    pub(crate) budget_usd: Option<f64>,
+    /// Any key of the configuration, for example `-c max_depth=2`
+    #[arg(short = 'c', global = true, value_name = "KEY=VALUE", help_heading = SETTINGS)]
+    pub(crate) set: Vec<String>,
+    /// Use `[profiles.NAME]` of the configuration
+    #[arg(long, global = true, value_name = "NAME", help_heading = SETTINGS)]
+    pub(crate) profile: Option<String>,
+    /// Take an unknown configuration key as an error, not as a warning
+    #[arg(long, global = true, help_heading = SETTINGS)]
+    pub(crate) strict_config: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Give a task to a new tree, print the root's answer
+    /// Give a task to a new tree, print its answer
     Run(Run),
     /// Give a follow-up to any agent of a tree, print its answer
     Send(Send),
-    /// Bring a tree back, and say how each of its agents stands
+    /// Bring a tree back after its process has ended, say how each agent stands
     Resume(Resume),
-    /// Show a tree: its agents, their edges, statuses, unread mail, tokens
+    /// Show a tree: each agent's status, role, unread mail, tokens and task
     Tree(Show),
     /// Print an agent's transcript
     Log(Log),
@@ -83,7 +97,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// Roles that the tree may use, separated by commas (default: all)
+    /// Roles that the tree may use: default, explorer, worker, separated by commas (default: all)
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) roles: Option<Vec<String>>,
     /// The task; `-` or nothing reads it from stdin
@@ -99,33 +113,31 @@ pub(crate) struct Send {
     /// What to say; `-` reads it from stdin
     #[arg(value_name = "MESSAGE")]
     pub(crate) message: String,
-    /// Only leave the message: the agent reads it with its next task
+    /// Only leave the message: it wakes nobody, the agent reads it with its next task
     #[arg(long)]
     pub(crate) queue: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
-    /// A task for the root; `-` reads it from stdin
+    /// A further task for the root; `-` reads it from stdin. Without one nothing is started
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
-    /// Go on with the tasks that were cut off, and start those that never began
+    /// Go on with the tasks that were cut off, and begin those that never began
     #[arg(long = "continue")]
     pub(crate) go_on: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// How to show it
+    /// For people or for programs
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people
     Text,
-    /// For programs
     Json,
 }
 

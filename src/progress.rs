@@ -171,6 +171,7 @@ fn result(call: &Call, output: &str) -> Option<String> {
             let last = body.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
             match code {
                 Some("0") if last.is_empty() => None,
+                Some("0") if body.lines().count() == 1 => Some(last.to_owned()),
                 Some("0") => Some(format!("{} ({} lines)", one_line(last, 80), body.lines().count())),
                 Some(code) => Some(format!("exit {code}: {last}")),
                 None => Some(output.to_owned()),
@@ -221,6 +222,7 @@ mod tests {
             )
         };
         assert_eq!(exec("0", ""), None);
+        assert_eq!(exec("0", "a\n"), Some("a".to_owned()));
         assert_eq!(exec("0", "a\nb\n"), Some("b (2 lines)".to_owned()));
         assert_eq!(exec("3", "oops\n"), Some("exit 3: oops".to_owned()));
         assert_eq!(result(&call("spawn_agent"), r#"{"task_name":"/root/a"}"#), None);

@@ -23,6 +23,8 @@ pub(crate) struct Setting {
     pub(crate) common: Common,
     pub(crate) env: Env,
     pub(crate) cwd: AbsPath,
+    /// Where the command was typed: `script:FILE` is relative to it, whatever `-C` says.
+    called_in: AbsPath,
     pub(crate) store: Store,
 }
 
@@ -30,8 +32,10 @@ impl Setting {
     /// Finds the working folder and the home. Nothing is made yet.
     pub(crate) fn new(common: Common, env: Env, disk: Arc<dyn Disk>) -> Result<Self, Failure> {
         let cwd = folder(common.cd.as_deref())?;
+        // With `-C` the present folder need not even exist.
+        let called_in = folder(None).unwrap_or_else(|_| cwd.clone());
         let home = config::agent_home(&env)?;
-        Ok(Self { store: Store::new(home, disk), common, env, cwd })
+        Ok(Self { store: Store::new(home, disk), common, env, cwd, called_in })
     }
 
     /// The configuration in force. Its warnings go to stderr.
@@ -95,7 +99,7 @@ impl Setting {
         let roles = roles.restrict(&limits.roles).map_err(|error| Failure::usage(error.to_string()))?;
         Ok(Options {
             store: self.store.clone(),
-            catalog: Arc::new(Catalog::new(providers, http, windows, self.cwd.clone())),
+            catalog: Arc::new(Catalog::new(providers, http, windows, self.called_in.clone())),
             workshop: Arc::new(workbench),
             roles,
             owner: this_process(),
@@ -159,7 +163,7 @@ pub(crate) fn alive(owner: &OwnerHint) -> bool {
     i32::try_from(owner.pid).ok().and_then(exec::start_time) == Some(owner.start_time)
 }
 
-/// A mode that nothing enforces yet is refused, not pretended.
+/// A mode or a limit that nothing enforces yet is refused, not pretended.
 fn refuse_unbuilt(config: &Config) -> Result<(), Failure> {
     if config.sandbox != Sandbox::DangerFullAccess {
         let origin = config.origin("sandbox");
@@ -175,6 +179,15 @@ fn refuse_unbuilt(config: &Config) -> Result<(), Failure> {
             "approval `untrusted` ({origin}) cannot be kept by this version: it asks nobody yet"
         ))
         .hint("`--approval never` says so"));
+    }
+    for (key, set) in [("budget_tokens", config.budget_tokens.is_some()), ("budget_usd", config.budget_usd.is_some())] {
+        if set {
+            let origin = config.origin(key);
+            return Err(Failure::usage(format!(
+                "`{key}` ({origin}) cannot be kept by this version: it counts tokens, but stops at no number"
+            ))
+            .hint("leave it out; `agent tree` shows what each agent has used"));
+        }
     }
     Ok(())
 }

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
 use model::{Head, Model, ToolKind, ToolWire};
-use protocol::{Address, EventKind, Status, ThreadId, WaitingOn};
+use protocol::{Address, EventKind, Outcome, Status, TaskEnd, ThreadId, WaitingOn};
 use roles::{Granted, Place as Where, Role};
 use rollout::{SessionMeta, Writer};
 use runtime::{Agent, ContextFragment as _, Environment, Host, Instructions, Setup, Stop, TurnReport};
 use tool_api::{AgentFacts, Hands, Tool, ToolInput};
 
-use crate::node::{Life, Node};
+use crate::node::{Life, Node, Start};
 use crate::slots::Place;
 use crate::tree::Tree;
 use crate::{TreeError, tools};
@@ -26,47 +26,23 @@ impl Tree {
     pub(crate) async fn wake(&self, node: &Arc<Node>) {
         let waking = node.waking();
         let life = node.life.lock().await;
-        if let Life::Resident { agent, .. } = &*life {
-            agent.wake().await;
-            drop(life);
-            drop(waking);
-            self.changed();
-            return;
-        }
-        // Whoever is starting it already will find the mail that this wake is about.
-        let starts = !std::mem::replace(&mut node.facts().starting, true);
-        drop(life);
-        if !starts || self.0.cancel.is_cancelled() {
-            return;
-        }
-        let (tree, node) = (self.clone(), Arc::clone(node));
-        self.0.tracker.spawn(async move {
-            let keeper = Keeper { tree: tree.clone(), node: Arc::clone(&node) };
-            let entered = tokio::select! {
-                () = node.cancel.cancelled() => false,
-                () = keeper.enter() => true,
-            };
-            if entered {
-                let loaded = tree.load(&node).await;
-                let life = node.life.lock().await;
-                node.facts().starting = false;
-                let started = match (&loaded, &*life) {
-                    (Ok(()), Life::Resident { agent, .. }) => agent.wake().await,
-                    _ => false,
-                };
-                drop(life);
-                if let Err(error) = loaded {
-                    tree.cannot_load(&node, &error);
-                }
-                if !started {
-                    keeper.leave();
-                    keeper.rest();
-                }
-            } else {
-                node.facts().starting = false;
-                keeper.rest();
+        let starting = node.facts().start.is_some();
+        if starting {
+            // Whoever is starting it already will find the mail that this wake is about.
+            if let Some(start) = &mut node.facts().start {
+                start.again = true;
             }
-        });
+        } else if let Life::Resident { agent, .. } = &*life {
+            self.touch(node.meta.id);
+            agent.wake().await;
+        } else if !node.cancel.is_cancelled() {
+            node.facts().start = Some(Start::default());
+            let keeper = Keeper { tree: self.clone(), node: Arc::clone(node) };
+            self.0.tracker.spawn(async move { while !keeper.start().await {} });
+        }
+        drop(life);
+        drop(waking);
+        self.changed();
     }
 
     /// Gives an agent a session, unless it has one.
@@ -82,9 +58,10 @@ impl Tree {
         let (setup, hands) = self.setup(node, opened.writer)?;
         let agent = Agent::start(Arc::new(setup), state, node.cancel.clone(), &self.0.tracker);
         *life = Life::Resident { agent, hands };
-        drop(life);
+        // Under the agent's lock, so that an eviction that comes next finds it in the table.
         node.facts().resident = true;
         self.touch(node.meta.id);
+        drop(life);
         if let Some(items) = slept {
             self.0.bus.emit(&node.address, EventKind::AgentRehydrated { items });
         }
@@ -143,13 +120,13 @@ impl Tree {
     /// processes run, stays.
     async fn evict(&self) {
         let max = self.0.options.limits.max_resident;
-        let over: Vec<ThreadId> = {
+        let candidates: Vec<ThreadId> = {
             let residents = self.residents();
-            let over = residents.len().saturating_sub(max);
-            // Twice as many candidates as needed: some will be busy.
-            residents.iter().rev().map(|(thread, ())| *thread).take(if over == 0 { 0 } else { over * 2 + 8 }).collect()
+            // All of them: however many work or wait for others, an idle one behind them is found.
+            let all = if residents.len() > max { residents.len() } else { 0 };
+            residents.iter().rev().map(|(thread, ())| *thread).take(all).collect()
         };
-        for thread in over {
+        for thread in candidates {
             if self.residents().len() <= max {
                 return;
             }
@@ -161,10 +138,19 @@ impl Tree {
                 continue;
             }
             *life = Life::Asleep;
-            drop(life);
+            // Before the lock is free: whoever loads it next puts it back.
             node.facts().resident = false;
             self.residents().pop(&thread);
+            drop(life);
             self.0.bus.emit(&node.address, EventKind::AgentEvicted);
+        }
+    }
+
+    /// Unloads in the background what is over the limit now that an agent rests.
+    fn trim(&self) {
+        if self.residents().len() > self.0.options.limits.max_resident && !self.0.cancel.is_cancelled() {
+            let tree = self.clone();
+            self.0.tracker.spawn(async move { tree.evict().await });
         }
     }
 
@@ -190,13 +176,21 @@ impl Tree {
                 hints: vec!["its task is kept on disk; mend this and use `agent resume --continue`".to_owned()],
             },
         );
-        let reason = format!("the agent could not be loaded: {error}");
-        for mail in node.pending().iter().filter(|mail| mail.from.thread().is_none()) {
-            let end =
-                protocol::TaskEnd { outcome: protocol::Outcome::Errored, text: None, reason: Some(reason.clone()) };
-            self.answer(mail.id, crate::Answer { end, fault: None });
-        }
+        self.not_started(node, &format!("the agent could not be loaded: {error}"));
         self.changed();
+    }
+
+    /// Tells clients that wait for tasks which lie in this agent's mailbox that nobody starts them.
+    fn not_started(&self, node: &Node, reason: &str) {
+        for mail in node.pending().iter().filter(|mail| mail.from.thread().is_none()) {
+            self.unanswered(mail.id, reason);
+        }
+    }
+
+    /// Tells a client, if one waits, that its task has no end on disk and why.
+    fn unanswered(&self, task: protocol::TaskId, reason: &str) {
+        let end = TaskEnd { outcome: Outcome::Errored, text: None, reason: Some(reason.to_owned()) };
+        self.answer(task, crate::Answer { end, fault: None });
     }
 
     /// What the context of an agent begins with.
@@ -264,11 +258,10 @@ impl Tree {
     }
 }
 
-/// Ends the processes of an agent and closes its session, at the end of everything.
+/// Closes the session of an agent at the end of everything, when its processes have ended.
 pub(crate) async fn put_to_rest(tree: &Tree, node: &Arc<Node>) {
     let mut life = node.life.lock().await;
-    if let Life::Resident { hands, .. } = std::mem::take(&mut *life) {
-        hands.end_processes().await;
+    if let Life::Resident { .. } = std::mem::take(&mut *life) {
         if let Ok(writer) = tree.0.options.store.writer(node.meta.id)
             && let Err(error) = writer.sync().await
         {
@@ -279,9 +272,14 @@ pub(crate) async fn put_to_rest(tree: &Tree, node: &Arc<Node>) {
     node.facts().resident = false;
 }
 
-/// Stops the turn of an agent, if it has one, and waits for its end.
+/// Stops the turn of an agent, if it has one, and waits for its end. One that queues to be loaded gives up its place.
 pub(crate) async fn interrupt(node: &Arc<Node>, stop: Stop) -> bool {
-    match &*node.life.lock().await {
+    let life = node.life.lock().await;
+    if let Some(start) = &mut node.facts().start {
+        start.again = false;
+        start.called_off.cancel();
+    }
+    match &*life {
         Life::Resident { agent, .. } => agent.interrupt(stop).await,
         Life::Asleep => false,
     }
@@ -324,6 +322,41 @@ impl Keeper {
             self.tree.0.slots.leave();
         }
         held
+    }
+
+    /// Tries to load the agent with a running slot and to start its turn. False when that was called off and somebody
+    /// has woken the agent since.
+    async fn start(&self) -> bool {
+        let Self { tree, node } = self;
+        let called_off = node.facts().start.clone().unwrap_or_default().called_off;
+        let entered = tokio::select! {
+            biased;
+            () = called_off.cancelled() => false,
+            () = node.cancel.cancelled() => false,
+            () = self.enter() => true,
+        };
+        let loaded = if entered { tree.load(node).await } else { Ok(()) };
+        let life = node.life.lock().await;
+        let off = !entered || called_off.is_cancelled();
+        if off && node.facts().start.as_ref().is_some_and(|start| start.again) {
+            node.facts().start = Some(Start::default());
+            return false;
+        }
+        let started = match (&loaded, &*life) {
+            (Ok(()), Life::Resident { agent, .. }) if !off => agent.wake().await,
+            _ => false,
+        };
+        if !started {
+            self.rest();
+        }
+        // Last of all under the lock: until then nobody takes the agent for quiet.
+        node.facts().start = None;
+        drop(life);
+        if let Err(error) = loaded {
+            tree.cannot_load(node, &error);
+        }
+        tree.changed();
+        true
     }
 
     /// Takes a slot again, before everybody who queues.
@@ -377,8 +410,19 @@ impl Host for Keeper {
     }
 
     fn rest(&self) {
+        // A turn that was called off between its slot and its first step holds it still.
+        self.give_back();
+        let stands = {
+            let facts = self.node.facts();
+            let last = facts.last_end.as_ref().map(|end| end.outcome.into());
+            facts.status.is_active().then(|| last.filter(|_| !self.node.inbox.lock().wakes()).unwrap_or(Status::Pending))
+        };
+        if let Some(status) = stands {
+            self.show(status, None, None);
+        }
         self.node.facts().busy = false;
         self.tree.changed();
+        self.tree.trim();
     }
 
     fn turn_ended(&self, report: TurnReport) -> BoxFuture<'_, ()> {
@@ -389,6 +433,11 @@ impl Host for Keeper {
                 facts.last_end = Some(report.end.clone());
             }
             self.show(report.end.outcome.into(), None, None);
+            if report.broken {
+                let reason = report.end.reason.as_deref().unwrap_or("the turn broke down");
+                report.unwritten.iter().for_each(|done| self.tree.unanswered(done.task, reason));
+                self.tree.not_started(&self.node, reason);
+            }
             self.tree.settle(&self.node, report).await;
         })
     }

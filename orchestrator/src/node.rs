@@ -55,8 +55,17 @@ pub(crate) struct Facts {
     pub(crate) busy: bool,
     /// Holds a running slot.
     pub(crate) slot: bool,
-    /// Is being loaded, or queues for the slot that it is loaded with.
-    pub(crate) starting: bool,
+    /// It is being loaded, or queues for the slot that it is loaded with.
+    pub(crate) start: Option<Start>,
+}
+
+/// An agent that sleeps is being started. Read and changed under the agent's lock.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Start {
+    /// Fires when somebody interrupts the agent before it has a turn.
+    pub(crate) called_off: CancellationToken,
+    /// Somebody has woken it since.
+    pub(crate) again: bool,
 }
 
 impl Node {
@@ -77,7 +86,7 @@ impl Node {
             resident: false,
             busy: false,
             slot: false,
-            starting: false,
+            start: None,
         };
         Self {
             address,
@@ -109,7 +118,7 @@ impl Node {
     /// Whether a turn runs or is about to.
     pub(crate) fn is_busy(&self) -> bool {
         let facts = self.facts();
-        facts.busy || facts.starting || self.waking.load(Ordering::SeqCst) > 0
+        facts.busy || facts.start.is_some() || self.waking.load(Ordering::SeqCst) > 0
     }
 
     /// Counts a wake until the guard is dropped, so that nobody takes the tree for quiet in between.

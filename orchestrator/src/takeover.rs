@@ -190,14 +190,14 @@ impl Tree {
             for lost in loaded.state.cut_off {
                 let letter = successor(&lost, |id| node.inbox.lock().knows(id));
                 if matches!(letter.from, Party::Client { .. }) {
-                    expected.push(self.expect(letter.id));
+                    expected.push(self.expect(letter.id, node.address.path.clone()));
                 }
                 // Accepted without waking: nobody starts before all successors are on disk.
                 self.deliver_quietly(node, letter).await?;
             }
             for mail in loaded.state.pending.iter().filter(|mail| mail.kind.is_task() && mail.trigger_turn) {
                 if matches!(mail.from, Party::Client { .. }) {
-                    expected.push(self.expect(mail.id));
+                    expected.push(self.expect(mail.id, node.address.path.clone()));
                 }
             }
         }

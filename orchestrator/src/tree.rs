@@ -8,8 +8,8 @@ use dashmap::DashMap;
 use lru::LruCache;
 use model::Model;
 use protocol::{
-    Address, AgentPath, EventKind, Mail, MailKind, Outcome, Party, RequestId, TaskEnd, TaskId, ThreadId, TreeEvent,
-    TreeId, UnreadResult, Usage,
+    Address, AgentPath, EventKind, Mail, MailKind, Outcome, Party, RequestId, Status, TaskEnd, TaskId, ThreadId,
+    TreeEvent, TreeId, UnreadResult, Usage,
 };
 use rollout::{EdgeRecord, EdgeStatus, OwnerLock, Record, SessionMeta};
 use runtime::{Fault, Stop};
@@ -69,6 +69,8 @@ pub struct Answer {
 pub struct Pending {
     /// Its id.
     pub task: TaskId,
+    /// Who has it.
+    pub agent: AgentPath,
     answer: oneshot::Receiver<Answer>,
 }
 
@@ -91,11 +93,13 @@ impl Tree {
     ///
     /// # Errors
     /// When the role, the model or the disk refuses.
-    pub async fn create(options: Options, prompt: &str) -> Result<(Self, Pending), TreeError> {
+    pub async fn create(mut options: Options, prompt: &str) -> Result<(Self, Pending), TreeError> {
         let root = ThreadId::new();
         let id = TreeId::from(root);
         // Opened before anything is written, so that a wrong name leaves no tree behind.
         let model = options.catalog.open(options.model.as_deref().unwrap_or_default())?.id().to_owned();
+        // It stands in the root's first line now. Left here it would replace what roles and spawns ask for.
+        options.model = None;
         let lock = options.store.lock(id, &options.owner)?;
         let meta = SessionMeta {
             id: root,
@@ -145,7 +149,7 @@ impl Tree {
         options.store.create(meta.clone(), rest).await?;
         let tree = Self::new(id, options, lock);
         tree.adopt(Node::fresh(meta, mail.clone(), tree.0.cancel.child_token()), 0)?;
-        let pending = tree.expect(mail.id);
+        let pending = tree.expect(mail.id, AgentPath::root());
         Ok((tree, pending))
     }
 
@@ -194,18 +198,18 @@ impl Tree {
         let node = self.at(path)?;
         let request = RequestId::new();
         // Asked for before the mail is out, so that the answer cannot come first.
-        let pending = self.expect(request.mail());
+        let pending = self.expect(request.mail(), path.clone());
         let letter =
             self.letter(request.mail(), Party::Client { client: request }, &node, (MailKind::Input, wake), body)?;
         self.deliver(&node, letter).await?;
         Ok(pending)
     }
 
-    /// Waits for the end of a task of a client, given in this process or by an earlier one.
-    pub fn expect(&self, task: TaskId) -> Pending {
+    /// Waits for the end of a task that a client gave to `agent`, in this process or an earlier one.
+    pub fn expect(&self, task: TaskId, agent: AgentPath) -> Pending {
         let (sender, answer) = oneshot::channel();
         self.answers().insert(task, sender);
-        Pending { task, answer }
+        Pending { task, agent, answer }
     }
 
     /// Whether an agent works, or is about to.
@@ -216,6 +220,16 @@ impl Tree {
     /// How many agents work, or are about to.
     pub fn busy(&self) -> usize {
         self.nodes().iter().filter(|node| node.is_busy()).count()
+    }
+
+    /// As [`Tree::busy`], without those whose turn has ended and who only finish putting it away.
+    pub fn at_work(&self) -> usize {
+        let ending = |node: &Node| {
+            let facts = node.facts();
+            let ended = !matches!(facts.status, Status::Pending | Status::Queued | Status::Running | Status::Waiting);
+            ended && facts.start.is_none()
+        };
+        self.nodes().iter().filter(|node| node.is_busy() && !ending(node)).count()
     }
 
     /// Waits until no agent works and none is about to.
@@ -233,9 +247,9 @@ impl Tree {
         self.0.cancel.cancel();
         self.0.tracker.close();
         self.0.tracker.wait().await;
-        for node in self.nodes() {
-            life::put_to_rest(self, &node).await;
-        }
+        self.0.options.workshop.end_all().await;
+        let nodes = self.nodes();
+        futures::future::join_all(nodes.iter().map(|node| life::put_to_rest(self, node))).await;
     }
 
     /// Interrupts every turn and waits until they have ended. The tree can go on afterwards.

@@ -113,12 +113,13 @@ impl Owner {
                 op = queue.recv(), if open => match op {
                     Some(Op::Wake { reply }) => {
                         self.held = false;
-                        self.start_turn();
+                        self.start_turn().await;
                         let _ = reply.send(self.turn.is_some());
                     }
                     Some(Op::Interrupt { stop, reply }) => self.interrupt(stop, Some(reply)),
                     Some(Op::Unload { reply }) => {
-                        let idle = self.turn.is_none() && !self.setup.inbox.lock().wakes();
+                        // Mail does not pin an agent that is held: whoever wakes it loads it again.
+                        let idle = self.turn.is_none() && (self.held || !self.setup.inbox.lock().wakes());
                         let unloads = idle && self.setup.writer.sync().await.is_ok();
                         open = !unloads;
                         let _ = reply.send(if unloads { Ok(()) } else { Err(Busy) });
@@ -134,14 +135,19 @@ impl Owner {
         }
     }
 
-    fn start_turn(&mut self) {
+    async fn start_turn(&mut self) {
         if self.turn.is_some() || self.cancel.is_cancelled() || !self.setup.inbox.lock().wakes() {
             return;
         }
         let core = match self.core.take() {
             Some(core) => core,
-            None => match recover::reload(&self.setup) {
-                Ok(state) => Core::new(Arc::clone(&self.setup), state),
+            None => match recover::reload(&self.setup).await {
+                Ok((state, owed)) => {
+                    if let Some(owed) = owed {
+                        self.setup.host.turn_ended(owed).await;
+                    }
+                    Core::new(Arc::clone(&self.setup), state)
+                }
                 Err(error) => {
                     self.held = true;
                     self.setup.host.emit(EventKind::Error {
@@ -177,7 +183,7 @@ impl Owner {
         let Some(turn) = self.turn.take() else { return };
         let had_turn = match joined {
             Ok((core, ended)) => {
-                if ended.as_ref().is_some_and(|ended| ended.broken) {
+                if ended.as_ref().is_some_and(|ended| ended.report.broken) {
                     self.held = true;
                 } else {
                     self.core = Some(core);
@@ -190,14 +196,15 @@ impl Owner {
                 true
             }
         };
-        for waiting in turn.waiting {
-            let _ = waiting.send(had_turn);
-        }
         if !self.held {
-            self.start_turn();
+            self.start_turn().await;
         }
         if self.turn.is_none() {
             self.setup.host.rest();
+        }
+        // Last, so that whoever stopped the turn finds the agent at rest.
+        for waiting in turn.waiting {
+            let _ = waiting.send(had_turn);
         }
     }
 
@@ -207,12 +214,14 @@ impl Owner {
         let setup = Arc::clone(&self.setup);
         setup.inbox.lock().end_turn();
         setup.host.emit(EventKind::Error { message: reason.clone(), hints: Vec::new() });
-        let report = match recover::abandon(&setup, &reason) {
+        let report = match recover::abandon(&setup, &reason).await {
             Ok(report) => report,
             Err(write) => TurnReport {
                 turn: TurnId::new(),
                 end: TaskEnd { outcome: Outcome::Errored, text: None, reason: Some(format!("{reason}; {write}")) },
                 tasks: Vec::new(),
+                unwritten: Vec::new(),
+                broken: true,
                 usage: Usage::default(),
                 fault: None,
             },

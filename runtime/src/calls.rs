@@ -1,11 +1,11 @@
 //! The calls of one reply: started as they come in, ended in the order in which they were made.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use protocol::{Call, EffectId, Status, TurnId, WaitingOn};
 use tokio::sync::{RwLock, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tool_api::{Activity, Invocation, Tool, ToolError, ToolOutput};
 
@@ -123,6 +123,9 @@ impl Calls {
                 }
                 None => {
                     started.task.abort();
+                    // Gone before the turn ends, so that nothing of it happens after that; one that blocks its thread
+                    // cannot be waited for.
+                    let _ = tokio::time::timeout(INTERRUPT_GRACE, &mut started.task).await;
                     format!("aborted by user after {:.1} s", started.since.elapsed().as_secs_f64())
                 }
             };
@@ -145,9 +148,9 @@ impl Drop for Calls {
 }
 
 /// Completes when the grace after an interrupt is over.
-async fn interrupted(cancel: &CancellationToken, deadline: &mut Option<tokio::time::Instant>) {
+async fn interrupted(cancel: &CancellationToken, deadline: &mut Option<Instant>) {
     cancel.cancelled().await;
-    let at = *deadline.get_or_insert_with(|| tokio::time::Instant::now() + INTERRUPT_GRACE);
+    let at = *deadline.get_or_insert_with(|| Instant::now() + INTERRUPT_GRACE);
     tokio::time::sleep_until(at).await;
 }
 

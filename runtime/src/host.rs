@@ -38,6 +38,11 @@ pub struct TurnReport {
     pub end: TaskEnd,
     /// The tasks that it took in; each owes its giver a result. Empty when the end could not be written.
     pub tasks: Vec<TaskDone>,
+    /// The tasks that it took in when the end could not be written: no result is owed for them yet. They are closed
+    /// and reported once more when the agent is woken and its rollout takes lines again.
+    pub unwritten: Vec<TaskDone>,
+    /// Whether the turn broke down: then the agent starts nothing, pending mail included, before somebody wakes it.
+    pub broken: bool,
     /// Tokens of this turn.
     pub usage: Usage,
     /// The provider's fault that ended it, if one did.

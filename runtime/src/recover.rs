@@ -1,9 +1,7 @@
 //! Closing what broke off: the lines that turn an interrupted rollout into one that a model can be asked about again.
 
-use std::sync::Arc;
-
-use protocol::{Item, Outcome, TaskEnd, TurnId, Usage};
-use rollout::{ItemRecord, OpenCall, Record, State, TaskDone, TurnEnd};
+use protocol::{Item, Outcome, Party, TaskEnd, TurnId, Usage};
+use rollout::{ItemRecord, Obligation, OpenCall, Record, State, TaskDone, TurnEnd};
 
 use crate::core::{EngineError, Setup};
 use crate::host::TurnReport;
@@ -46,33 +44,55 @@ fn read(setup: &Setup) -> Result<State, EngineError> {
     Ok(setup.store.load(setup.agent.thread)?.state)
 }
 
-/// Reads the agent back and closes whatever its rollout has open.
-pub(crate) fn reload(setup: &Arc<Setup>) -> Result<State, EngineError> {
+/// Reads the agent back after its turn broke down and closes whatever its rollout has open, synced. The report says
+/// what is owed: the results of the tasks that this closes, and those that an earlier end left unpaid because it was
+/// written but could not be synced; none when there is no debt.
+pub(crate) async fn reload(setup: &Setup) -> Result<(State, Option<TurnReport>), EngineError> {
+    const REASON: &str = "the turn broke down";
     let state = read(setup)?;
-    let records = closing(&state, Outcome::Errored, "the turn broke down", |_| MAY_HAVE_RUN.to_owned());
-    if records.is_empty() {
-        return Ok(state);
-    }
-    setup.writer.append(&records)?;
-    read(setup)
+    let records = closing(&state, Outcome::Errored, REASON, |_| MAY_HAVE_RUN.to_owned());
+    // Also when there is nothing to close: what was read may be what a failed sync left.
+    setup.writer.append_synced(&records).await?;
+    let unpaid = state.obligations.iter().filter_map(|obligation| match obligation {
+        Obligation::Result { task, giver, end, continues } => Some(TaskDone {
+            task: *task,
+            giver: Party::Agent(giver.clone()),
+            end: end.clone(),
+            continues: *continues,
+        }),
+        Obligation::Return { .. } => None,
+    });
+    let tasks: Vec<TaskDone> = unpaid.chain(ends(&records)).collect();
+    let owed = (!tasks.is_empty()).then(|| report(&state, REASON, tasks));
+    let state = if records.is_empty() { state } else { read(setup)? };
+    Ok((state, owed))
 }
 
-/// Ends the open turn of an agent whose loop broke down, and says what is owed.
-pub(crate) fn abandon(setup: &Arc<Setup>, reason: &str) -> Result<TurnReport, EngineError> {
+/// Ends the open turn of an agent whose loop broke down, synced, and says what is owed.
+pub(crate) async fn abandon(setup: &Setup, reason: &str) -> Result<TurnReport, EngineError> {
     let state = read(setup)?;
+    // The turn may have died with mail in its hands that its rollout has as pending.
+    setup.inbox.lock().restore_undelivered(state.pending.clone());
     let records = closing(&state, Outcome::Errored, reason, |_| MAY_HAVE_RUN.to_owned());
-    if !records.is_empty() {
-        setup.writer.append(&records)?;
-    }
-    let tasks = records
-        .into_iter()
-        .filter_map(|record| if let Record::TaskDone(done) = record { Some(done) } else { None })
-        .collect();
-    Ok(TurnReport {
+    let tasks = ends(&records).collect();
+    Ok(match setup.writer.append_synced(&records).await {
+        Ok(_) => report(&state, reason, tasks),
+        Err(error) => TurnReport { unwritten: tasks, ..report(&state, &format!("{reason}; {error}"), Vec::new()) },
+    })
+}
+
+fn ends(records: &[Record]) -> impl Iterator<Item = TaskDone> {
+    records.iter().filter_map(|record| if let Record::TaskDone(done) = record { Some(done.clone()) } else { None })
+}
+
+fn report(state: &State, reason: &str, tasks: Vec<TaskDone>) -> TurnReport {
+    TurnReport {
         turn: state.open_turn.unwrap_or_else(TurnId::new),
         end: TaskEnd { outcome: Outcome::Errored, text: None, reason: Some(reason.to_owned()) },
         tasks,
+        unwritten: Vec::new(),
+        broken: true,
         usage: Usage::default(),
         fault: None,
-    })
+    }
 }

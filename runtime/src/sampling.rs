@@ -1,11 +1,10 @@
 //! The sampling loop: has this one stream ended, and is it to be retried? It may not end the turn.
 
-use std::time::Instant;
-
 use futures::StreamExt as _;
 use model::{ErrorKind, ModelError, ModelEvent, Retry};
 use protocol::{EffectId, EventKind, Item, ItemKind, Role, Status, TurnId, Usage, WaitingOn};
 use rollout::{Record, UsageRecord, UsageStage};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::calls::Calls;

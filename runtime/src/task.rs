@@ -16,11 +16,10 @@ use crate::turn::{Turned, run_turn};
 /// Why a turn was told to stop. Written before its token is cancelled.
 pub(crate) type Stopped = Arc<Mutex<Option<Stop>>>;
 
-/// A task that has ended.
+/// A task that has ended. When its report says broken, memory may differ from the rollout and the agent has to be read
+/// again.
 pub(crate) struct Ended {
     pub(crate) report: TurnReport,
-    /// Whether memory may differ from the rollout, so that the agent has to be read again.
-    pub(crate) broken: bool,
 }
 
 /// Runs one task to its end, and writes the end: of the turn and of all the tasks that it took in, in one write.
@@ -78,8 +77,8 @@ pub(crate) async fn run_task(core: &mut Core, stopped: &Stopped, cancel: &Cancel
         usage: core.spent,
     });
     broken |= written.is_err();
-    let tasks = if written.is_ok() { tasks } else { Vec::new() };
-    Ended { report: TurnReport { turn, end, tasks, usage: core.spent, fault }, broken }
+    let (tasks, unwritten) = if written.is_ok() { (tasks, Vec::new()) } else { (Vec::new(), tasks) };
+    Ended { report: TurnReport { turn, end, tasks, unwritten, broken, usage: core.spent, fault } }
 }
 
 /// Announces the turn once, then runs passes for as long as input is pending.

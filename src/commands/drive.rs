@@ -34,17 +34,19 @@ impl Drive {
 
     /// Waits for a task's end and then for the whole tree to be quiet, prints the answer, and lets go of the tree.
     pub(super) async fn finish(self, pending: Pending) -> u8 {
+        let who = if pending.agent.is_root() { "the root".to_owned() } else { pending.agent.to_string() };
         let answer = tokio::select! {
             answer = pending.answer() => answer,
             () = interrupted() => return self.interrupt().await,
         };
-        let busy = self.tree.busy();
-        if busy > 0 {
-            output::note(&format!("the root has answered; {busy} agents still work, waiting for them"));
-            tokio::select! {
-                () = self.tree.quiet() => {}
-                () = interrupted() => return self.interrupt().await,
-            }
+        match self.tree.at_work() {
+            0 => {}
+            1 => output::note(&format!("{who} has answered; 1 agent still works, waiting for it")),
+            many => output::note(&format!("{who} has answered; {many} agents still work, waiting for them")),
+        }
+        tokio::select! {
+            () = self.tree.quiet() => {}
+            () = interrupted() => return self.interrupt().await,
         }
         let unread = self.tree.unread_results();
         self.tree.finished(&answer);

@@ -21,6 +21,10 @@ replaces what the ones before it say, key by key:
 
 A wrong value is an error that names the file, the line and the key. An unknown key is a warning that names the
 nearest known one; with `--strict-config` it is an error.
+
+Some keys are known, and checked, before anything can keep what they promise. Setting one of those to a value that
+cannot be kept ends the command with exit code 2 and a sentence that names the key; nothing is pretended. README.md
+lists what is not built yet.
 ";
 
 const ENVIRONMENT: &[(&str, &str)] = &[

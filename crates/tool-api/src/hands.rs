@@ -28,6 +28,9 @@ pub trait Workshop: Send + Sync {
     /// The hands of one agent.
     fn hands(&self, agent: &AgentFacts) -> Arc<dyn Hands>;
 
+    /// Ends the processes of all agents, as [`Hands::end_processes`] does for one. For the end of a tree.
+    fn end_all(&self) -> BoxFuture<'_, ()>;
+
     /// Ends the processes that these ledger lines (of one agent, in their order) leave running. A process is only
     /// touched when boot, start time and token all match; a stranger that took over a pid never is.
     fn sweep(&self, ledger: Vec<ProcessRecord>) -> BoxFuture<'_, Vec<Swept>>;

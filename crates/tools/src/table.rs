@@ -177,10 +177,20 @@ impl Table {
 
     /// Ends everything: the groups first, then whatever left them and still carries a mark.
     pub(crate) async fn end(&self) {
-        let sessions = self.sessions();
-        join_all(sessions.iter().map(|session| session.process.kill())).await;
-        let marks = self.with(|inner| inner.marks.clone());
+        let marks = self.end_groups().await;
         let survivors = exec::end_marked(marks).await;
+        self.bury(&survivors).await;
+    }
+
+    /// Ends the process groups, and gives the marks by which what left them is found.
+    pub(crate) async fn end_groups(&self) -> HashSet<Token> {
+        join_all(self.sessions().iter().map(|session| session.process.kill())).await;
+        self.with(|inner| inner.marks.clone())
+    }
+
+    /// Waits until the ends are written down, and forgets the marks of what is gone.
+    pub(crate) async fn bury(&self, survivors: &HashSet<Token>) {
+        let sessions = self.sessions();
         for session in &sessions {
             if session.process.progress().phase == Phase::Gone
                 && timeout(BURIAL, session.buried.cancelled()).await.is_err()

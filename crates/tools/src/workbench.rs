@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use exec::{Environment, Fate, Shell};
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, join_all};
 use protocol::{ProcessRecord, ThreadId};
 use tokio_util::task::TaskTracker;
 use tool_api::{AgentFacts, Hands, Running, Swept, SweptHow, Tool, Workshop};
@@ -71,6 +71,20 @@ impl Workshop for Workbench {
         ];
         let tools = all.into_iter().filter(|tool| may(tool.name())).collect();
         Arc::new(AgentHands { table, tools })
+    }
+
+    fn end_all(&self) -> BoxFuture<'_, ()> {
+        async move {
+            let tables: Vec<Arc<Table>> = {
+                let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+                tables.values().filter(|table| table.needed()).map(Arc::clone).collect()
+            };
+            // One look at all processes of the machine for all agents: a look costs milliseconds.
+            let marks = join_all(tables.iter().map(|table| table.end_groups())).await;
+            let survivors = exec::end_marked(marks.into_iter().flatten()).await;
+            join_all(tables.iter().map(|table| table.bury(&survivors))).await;
+        }
+        .boxed()
     }
 
     fn sweep(&self, ledger: Vec<ProcessRecord>) -> BoxFuture<'_, Vec<Swept>> {

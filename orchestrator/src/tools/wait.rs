@@ -146,7 +146,10 @@ impl WaitAgent {
                 break over;
             }
         };
-        waiting.over().await;
+        // A turn that is being stopped needs no slot for what it still does.
+        if woke != "interrupted" {
+            waiting.over().await;
+        }
         woke
     }
 }

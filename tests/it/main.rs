@@ -1,0 +1,15 @@
+//! The command from outside: its binary, a scripted model server over HTTP, real files, real processes.
+//!
+//! Each test says what every agent of its tree answers (`play`), runs the command, and asks what the server saw, what
+//! stands on disk and what the command said. [`play::end`] closes each: the invariants hold of every request.
+
+mod bad;
+mod faults;
+mod json;
+mod mail;
+mod owner;
+mod play;
+mod resume;
+mod run;
+mod signals;
+mod tools;

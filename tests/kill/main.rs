@@ -1,0 +1,16 @@
+//! Kills a running tree at its writes, takes it over, and counts that nothing was lost and nothing happened twice.
+//!
+//! `tests` names the points; a new one is a line there. `case` is what a home goes through after a kill, `verify` what
+//! must hold at its end, `scene` the scenario with its model and its commands, `point` where a process is killed.
+
+#[cfg(test)]
+mod case;
+#[cfg(test)]
+mod point;
+#[cfg(test)]
+mod scene;
+#[cfg(test)]
+mod verify;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Where a process is killed, as a word that crosses to the process.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use testkit::{Act, FaultDisk, On, Op, When};
+
+/// One place to be killed at. The default is: before the first effect of any kind.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Point {
+    /// Only effects of this kind; by the name of its [`Op`].
+    op: Option<String>,
+    /// Only writes with these bytes.
+    bytes: Option<String>,
+    /// Which of them, from 1.
+    n: usize,
+    /// Where in it.
+    when: u8,
+    /// Whether what was not synced is lost with the process.
+    power: bool,
+}
+
+/// What the process that a test starts is to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Plan {
+    pub args: Vec<String>,
+    pub point: Option<Point>,
+    /// Where to leave the number of effects, when the process lives to the end.
+    pub count: String,
+}
+
+const OPS: [Op; 10] = [
+    Op::Create,
+    Op::Open,
+    Op::Write,
+    Op::Overwrite,
+    Op::Sync,
+    Op::SetLen,
+    Op::CreateDir,
+    Op::SyncDir,
+    Op::Rename,
+    Op::Remove,
+];
+
+const WHENS: [When; 3] = [When::Before, When::Middle, When::After];
+
+/// The `n`-th effect of whatever kind.
+pub fn any(n: usize) -> Point {
+    Point { op: None, bytes: None, n, when: 0, power: false }
+}
+
+/// The `n`-th effect of this kind.
+pub fn op(op: Op, n: usize) -> Point {
+    Point { op: Some(format!("{op:?}")), ..any(n) }
+}
+
+/// The `n`-th write of a line of this type.
+pub fn line(kind: &str, n: usize) -> Point {
+    bytes(&format!(r#""type":"{kind}""#), n)
+}
+
+/// The `n`-th call of this tool.
+pub fn call(tool: &str, n: usize) -> Point {
+    bytes(&format!(r#""name":"{tool}""#), n)
+}
+
+/// The `n`-th mail of this kind that is accepted; of a spawn that is the child's file.
+pub fn mail(kind: &str, n: usize) -> Point {
+    bytes(&format!(r#""kind":"{kind}""#), n)
+}
+
+/// The `n`-th write that holds `part`.
+pub fn bytes(part: &str, n: usize) -> Point {
+    Point { bytes: Some(part.to_owned()), ..op(Op::Write, n) }
+}
+
+impl Point {
+    /// Once before it, once in the middle, once after it.
+    pub fn all(self) -> [Self; 3] {
+        [0, 1, 2].map(|when| Self { when, ..self.clone() })
+    }
+
+    /// This far into the effect: 0 is before, 1 in the middle, 2 after it.
+    pub fn when(self, when: usize) -> Self {
+        Self { when: (when % WHENS.len()) as u8, ..self }
+    }
+
+    /// With a loss of power.
+    pub fn power(self) -> Self {
+        Self { power: true, ..self }
+    }
+
+    /// Whether it takes unsynced bytes with it.
+    pub fn loses_power(&self) -> bool {
+        self.power
+    }
+
+    fn arm(&self, disk: &FaultDisk) {
+        let known = |name: &str| OPS.into_iter().find(|op| format!("{op:?}") == name);
+        let on = match &self.op {
+            Some(name) => On::op(known(name).unwrap()),
+            None => On::any(),
+        };
+        let on = self.bytes.iter().fold(on, |on, part| on.bytes(part));
+        let act = if self.power { Act::PowerLoss } else { Act::Kill };
+        disk.at(on, self.n, WHENS[usize::from(self.when)], act);
+    }
+}
+
+/// What [`testkit::child_value`] asks of this process: the command, on a disk that kills it. Does not come back.
+#[expect(clippy::disallowed_methods, reason = "the exit code of the command is what the parent process looks at")]
+pub fn carry_out(word: &str) -> ! {
+    let plan: Plan = serde_json::from_str(word).unwrap();
+    let disk = FaultDisk::new();
+    if let Some(point) = &plan.point {
+        point.arm(&disk);
+    }
+    let args = std::iter::once("agent".to_owned()).chain(plan.args).map(Into::into);
+    let code = agent::run(args, Arc::new(disk.clone()));
+    std::fs::write(plan.count, disk.effects().len().to_string()).unwrap();
+    std::process::exit(code.into());
+}

@@ -1,0 +1,130 @@
+//! The scenario: a root, an explorer and a worker, the model that plays them, and the commands that drive them.
+
+use protocol::{ItemKind, Role};
+use serde_json::json;
+use testkit::{Agent, Home, Reply, Request, Run, Server};
+
+use crate::point::{Plan, Point};
+
+/// What the client asks for.
+pub const PROMPT: &str = "ROOT-TASK: have it explored and built, then built again.";
+/// The root's answer.
+pub const ANSWER: &str = "everything is explored and built twice";
+
+/// The test that a killed process is: see [`crate::point::carry_out`].
+const CHILD: &str = "tests::a_run_that_nobody_kills";
+
+const EXPLORE: &str = "EXPLORER-TASK: look around and report.";
+const BUILD: &str = "WORKER-TASK: build it, tell the others, report.";
+const AGAIN: &str = "WORKER-AGAIN: build it once more and report.";
+/// Calls that were cut off say so; the model makes them again.
+const NOT_DONE: &str = "not done: the process ended first";
+const MAY_HAVE_RUN: &str = "the process ended";
+/// A model that waits more often than this is not getting anywhere.
+const MAX_WAITS: usize = 40;
+
+/// The command of the worker: it leaves something running that only the end of its process group ends.
+const COMMAND: &str = "sleep 1000 > /dev/null 2>&1 & echo built";
+
+/// The model: a function of the conversation alone, so that it answers the same after a kill as before.
+pub fn brain(request: &Request) -> Reply {
+    let said = |item: &&protocol::Item| item.kind() == ItemKind::Message(Role::User);
+    let texts: Vec<String> = request.items().iter().filter(said).map(protocol::Item::text).collect();
+    let told = |mark: &str| texts.iter().any(|text| text.contains(mark));
+    if told("ROOT-TASK") {
+        root(request)
+    } else if told("EXPLORER-TASK") {
+        Reply::new().text("explored(1)")
+    } else {
+        assert!(told("WORKER-TASK"), "nobody's request: {request:?}");
+        worker(request, told("WORKER-AGAIN"))
+    }
+}
+
+fn root(request: &Request) -> Reply {
+    let mut reply = Reply::new();
+    for (name, role, task) in [("explorer", "explorer", EXPLORE), ("worker", "worker", BUILD)] {
+        if !done(request, "spawn_agent", task, "task_name") {
+            reply = reply.call("spawn_agent", json!({"task_name": name, "agent_type": role, "message": task}));
+        }
+    }
+    if reply.has_calls() {
+        return reply;
+    }
+    if request.heard("worked(1)") && !done(request, "followup_task", AGAIN, "accepted") {
+        return reply.call("followup_task", json!({"target": "worker", "message": AGAIN}));
+    }
+    if ["explored(1)", "worked(1)", "worked(2)"].iter().all(|mark| request.heard(mark)) {
+        return reply.text(ANSWER);
+    }
+    let waits = request.calls().iter().filter(|(call, _)| call.name == "wait_agent").count();
+    assert!(waits < MAX_WAITS, "the root waits for ever: {request:?}");
+    reply.call("wait_agent", json!({"timeout_ms": 20_000}))
+}
+
+fn worker(request: &Request, again: bool) -> Reply {
+    let ran = |(call, output): &(protocol::Call, Option<String>)| {
+        call.name == "exec_command" && output.as_ref().is_some_and(|output| !output.contains(MAY_HAVE_RUN))
+    };
+    if !request.calls().iter().any(ran) {
+        return Reply::new().call("exec_command", json!({"cmd": COMMAND, "yield_time_ms": 250}));
+    }
+    let mut reply = Reply::new();
+    for target in ["/root", "/root/explorer"] {
+        let words = format!("for {target}: it compiles");
+        let answered = |(call, output): &(protocol::Call, Option<String>)| {
+            call.arguments.contains(&words) && output.as_ref().is_some_and(|output| !output.contains(NOT_DONE))
+        };
+        if !request.calls().iter().any(answered) {
+            reply = reply.call("send_message", json!({"target": target, "message": words}));
+        }
+    }
+    if reply.has_calls() { reply } else { reply.text(if again { "worked(2)" } else { "worked(1)" }) }
+}
+
+/// Whether this call has been made, with an output that says so.
+fn done(request: &Request, tool: &str, words: &str, sign: &str) -> bool {
+    request.calls().iter().any(|(call, output)| {
+        call.name == tool
+            && call.arguments.contains(words)
+            && output.as_ref().is_some_and(|output| output.contains(sign))
+    })
+}
+
+/// One home with its model.
+pub struct Scene {
+    pub home: Home,
+    pub server: Server,
+}
+
+impl Scene {
+    pub fn new() -> Self {
+        let server = Server::start(brain);
+        Self { home: Home::new().provider("mock", &server), server }
+    }
+
+    /// The same files again, with a model of their own.
+    pub fn copy(&self) -> Self {
+        let server = Server::start(brain);
+        Self { home: self.home.copy().provider("mock", &server), server }
+    }
+
+    /// The command as a user runs it.
+    pub fn agent(&self, args: &[&str]) -> Run {
+        Agent::new(env!("CARGO_BIN_EXE_agent"), &self.home).args(args.iter().copied()).run()
+    }
+
+    /// The command on a disk that kills it, and how many effects it had when it was not killed.
+    pub fn killed(&self, args: &[&str], point: Option<&Point>) -> (Run, Option<usize>) {
+        let count = self.home.temporary().join("effects");
+        let _ = std::fs::remove_file(&count);
+        let plan = Plan {
+            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+            point: point.cloned(),
+            count: count.display().to_string(),
+        };
+        let run = Agent::this_test(CHILD, &serde_json::to_string(&plan).unwrap(), &self.home).run();
+        let counted = std::fs::read_to_string(count).ok();
+        (run, counted.map(|count| count.parse().unwrap()))
+    }
+}
