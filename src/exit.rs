@@ -73,6 +73,7 @@ impl From<TreeError> for Failure {
             | TreeError::NoAgent { .. }
             | TreeError::Path(_)
             | TreeError::Mail(_)
+            | TreeError::NotAllowed { .. }
             | TreeError::Role(_)
             | TreeError::NoRoles => Self::usage(message),
             TreeError::Rollout(_)

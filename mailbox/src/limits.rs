@@ -35,6 +35,12 @@ pub enum Refused {
         /// Whose mailbox it is.
         to: AgentPath,
     },
+    /// The agent is closed.
+    #[error("{to} is closed and takes no mail: list_agents shows who is there")]
+    Closed {
+        /// Which agent.
+        to: AgentPath,
+    },
     /// There are no words.
     #[error("the {} must not be empty: say what the recipient should know or do", word(*.0))]
     Empty(MailKind),

@@ -23,7 +23,7 @@ pub enum Offer {
     New,
     /// It was accepted before: tell the sender so and write nothing.
     Known,
-    /// Too much waits already.
+    /// It cannot be taken: too much waits already, or the agent is closed.
     Full(Refused),
 }
 
@@ -56,6 +56,8 @@ pub struct Mailbox {
     highest: HashMap<Sender, u64>,
     arrivals: u64,
     turn: Option<Turn>,
+    /// The agent is closed: nothing is accepted any more.
+    shut: bool,
 }
 
 /// Place of arrival of mail that an earlier owner delivered.
@@ -98,10 +100,13 @@ impl Mailbox {
         if self.known.contains_key(&mail.id) || (mail.sequence > 0 && mail.sequence < self.next_sequence(&mail.from)) {
             return Offer::Known;
         }
+        let to = || mail.to.path.clone();
+        if self.shut {
+            return Offer::Full(Refused::Closed { to: to() });
+        }
         if matches!(mail.kind, MailKind::Result | MailKind::Returned) {
             return Offer::New;
         }
-        let to = || mail.to.path.clone();
         if self.pending.len() >= MAX_PENDING {
             Offer::Full(Refused::TooMany { to: to() })
         } else if self.bytes + mail.body.len() > MAX_PENDING_BYTES {
@@ -202,6 +207,18 @@ impl Mailbox {
         if let Some(turn) = &mut self.turn {
             turn.interrupted = true;
         }
+    }
+
+    /// The agent is closed, or one above it is: nothing is accepted any more. What waits stays until it is cleared.
+    pub fn shut(&mut self) {
+        self.shut = true;
+    }
+
+    /// Takes out everything that waits, in the order of arrival: its rollout says now where it went.
+    pub fn clear(&mut self) -> Vec<Mail> {
+        self.bytes = 0;
+        self.waking = 0;
+        std::mem::take(&mut self.pending).into_values().collect()
     }
 
     /// The turn is over. Without a turn it is a no-op.

@@ -24,6 +24,14 @@ pub enum TreeError {
     /// The path is not a path.
     #[error(transparent)]
     Path(#[from] PathError),
+    /// An agent may not do this to itself, the root, or anybody above it.
+    #[error("an agent cannot {what} {target}: that is itself or above it; end your turn with your result instead")]
+    NotAllowed {
+        /// The agent it was tried on.
+        target: AgentPath,
+        /// What was tried.
+        what: &'static str,
+    },
     /// The agent cannot be spawned.
     #[error(transparent)]
     Graph(#[from] GraphError),

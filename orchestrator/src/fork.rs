@@ -41,7 +41,7 @@ pub(crate) fn forked(tree: &Tree, parent: &Node, child: &SessionMeta, turns: Tur
 /// The child's own instructions. Its tools are asked for by name only; it gets its real hands when it is loaded.
 fn preamble(tree: &Tree, child: &SessionMeta) -> Result<Vec<Item>, TreeError> {
     let granted = tree.granted(child)?;
-    let hands = tree.0.options.workshop.hands(&tree.agent_facts(child, &granted)).tools();
+    let hands = tree.0.options.workshop.hands(&Tree::agent_facts(child, &granted)).tools();
     let mut names: Vec<&str> = tools::names(&granted).collect();
     names.extend(hands.iter().map(|tool| tool.name()));
     tree.preamble(child, &names)

@@ -5,6 +5,7 @@
 //! It never reads a model's text, and nothing here talks to a provider, a shell or a terminal.
 
 mod bus;
+mod close;
 mod error;
 mod fork;
 mod life;
@@ -20,6 +21,7 @@ mod tools;
 mod tree;
 mod wait;
 
+pub use close::By;
 pub use error::TreeError;
 pub use options::Options;
 pub use report::{AgentReport, Cut, TakeoverReport};

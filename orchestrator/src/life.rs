@@ -18,7 +18,9 @@ use crate::{TreeError, tools};
 
 /// Serialised tools, made once per role and model.
 #[derive(Default)]
-pub(crate) struct Heads(Mutex<HashMap<(String, String), (Arc<Head>, String)>>);
+pub(crate) struct Heads(Mutex<HashMap<RoleAndModel, (Arc<Head>, String)>>);
+
+type RoleAndModel = (String, String);
 
 impl Tree {
     /// Starts a turn of this agent if mail is pending that wakes. An agent that sleeps takes its place in the queue for
@@ -26,12 +28,10 @@ impl Tree {
     pub(crate) async fn wake(&self, node: &Arc<Node>) {
         let waking = node.waking();
         let life = node.life.lock().await;
-        let starting = node.facts().start.is_some();
+        // Whoever is starting it already will find the mail that this wake is about.
+        let starting = node.facts().start.as_mut().map(|start| start.again = true).is_some();
         if starting {
-            // Whoever is starting it already will find the mail that this wake is about.
-            if let Some(start) = &mut node.facts().start {
-                start.again = true;
-            }
+            tracing::trace!(path = %node.address.path, "is being started already");
         } else if let Life::Resident { agent, .. } = &*life {
             self.touch(node.meta.id);
             agent.wake().await;
@@ -74,7 +74,7 @@ impl Tree {
         let options = &self.0.options;
         let granted = self.granted(meta)?;
         let model = self.model(&self.model_of(meta))?;
-        let hands = options.workshop.hands(&self.agent_facts(meta, &granted));
+        let hands = options.workshop.hands(&Self::agent_facts(meta, &granted));
         let mut all = hands.tools();
         all.extend(tools::of(self, node, &granted));
         let (head, tools_digest) = self.head(meta, &*model, &all);
@@ -236,7 +236,7 @@ impl Tree {
     }
 
     /// The facts by which an agent gets its hands.
-    pub(crate) fn agent_facts(&self, meta: &SessionMeta, granted: &Granted) -> AgentFacts {
+    pub(crate) fn agent_facts(meta: &SessionMeta, granted: &Granted) -> AgentFacts {
         AgentFacts {
             agent: Address { path: meta.agent_path.clone(), thread: meta.id },
             role: meta.agent_role.clone(),
@@ -261,13 +261,12 @@ impl Tree {
 /// Closes the session of an agent at the end of everything, when its processes have ended.
 pub(crate) async fn put_to_rest(tree: &Tree, node: &Arc<Node>) {
     let mut life = node.life.lock().await;
-    if let Life::Resident { .. } = std::mem::take(&mut *life) {
-        if let Ok(writer) = tree.0.options.store.writer(node.meta.id)
-            && let Err(error) = writer.sync().await
-        {
-            let message = format!("the rollout of {} could not be flushed: {error}", node.address.path);
-            tree.0.bus.emit(&node.address, EventKind::Warning { message });
-        }
+    if let Life::Resident { .. } = std::mem::take(&mut *life)
+        && let Ok(writer) = tree.0.options.store.writer(node.meta.id)
+        && let Err(error) = writer.sync().await
+    {
+        let message = format!("the rollout of {} could not be flushed: {error}", node.address.path);
+        tree.0.bus.emit(&node.address, EventKind::Warning { message });
     }
     node.facts().resident = false;
 }
@@ -412,10 +411,12 @@ impl Host for Keeper {
     fn rest(&self) {
         // A turn that was called off between its slot and its first step holds it still.
         self.give_back();
+        // And one that was called off in the queue stands as before, not as queued.
+        let wakes = self.node.inbox.lock().wakes();
         let stands = {
             let facts = self.node.facts();
             let last = facts.last_end.as_ref().map(|end| end.outcome.into());
-            facts.status.is_active().then(|| last.filter(|_| !self.node.inbox.lock().wakes()).unwrap_or(Status::Pending))
+            facts.status.is_active().then(|| last.filter(|_| !wakes).unwrap_or(Status::Pending))
         };
         if let Some(status) = stands {
             self.show(status, None, None);

@@ -121,6 +121,20 @@ impl Tree {
     /// that it is sent. Doing it again is a no-op over there.
     pub(crate) fn pay<'a>(&'a self, node: &'a Arc<Node>, done: &'a TaskDone) -> BoxFuture<'a, Result<(), TreeError>> {
         Box::pin(async move {
+            // A recipient that is closed in between refuses; the way then leads to somebody above it, and ends there
+            // or at the root.
+            for _ in 0..=protocol::MAX_DEPTH_HARD {
+                match self.pay_once(node, done).await {
+                    Err(TreeError::Mail(mailbox::Refused::Closed { .. })) => {}
+                    other => return other,
+                }
+            }
+            self.settled(node, done.task, done.task.result())
+        })
+    }
+
+    fn pay_once<'a>(&'a self, node: &'a Arc<Node>, done: &'a TaskDone) -> BoxFuture<'a, Result<(), TreeError>> {
+        Box::pin(async move {
             let near = done.giver.thread().and_then(|giver| self.nearest(giver));
             let (to, id) = match route_result(done.task, &done.giver, near.as_ref()) {
                 Route::Deliver { to, id } | Route::Forward { to, id } => (to, id),

@@ -74,6 +74,12 @@ impl Tree {
                 found.cut.paid = tree.redrive(&node, &found.opened, &mut problems).await;
             }
         }
+        for node in tree.unreachable() {
+            node.inbox.lock().shut();
+            if let Err(error) = tree.empty(&node, "its agent is closed").await {
+                problems.push(format!("mail of the closed {} did not go back: {error}", node.address.path));
+            }
+        }
         let mut agents = Vec::new();
         for thread in &order {
             if let (Some(found), Some(node)) = (found.remove(thread), tree.node(*thread)) {
@@ -213,7 +219,7 @@ impl Tree {
 
 /// The task that goes on with one that was cut off.
 fn successor(lost: &Mail, known: impl Fn(MailId) -> bool) -> Mail {
-    let id: TaskId = (1..).map(|n| lost.id.continued(n)).find(|id| !known(*id)).unwrap_or(lost.id);
+    let id: TaskId = (1..=u32::MAX).map(|n| lost.id.continued(n)).find(|id| !known(*id)).unwrap_or(lost.id);
     let body = format!(
         "The process that ran you ended in the middle of this task. Go on with it: look at what is done already, and \
          do not repeat what need not be repeated. The task was:\n\n{}",
@@ -251,7 +257,7 @@ async fn close_transcripts(order: &[ThreadId], found: &mut HashMap<ThreadId, Fou
             let id = effect.mail();
             mailed.get(&id).map_or_else(|| NOT_DONE.to_owned(), |to| sent(id, to))
         }
-        ("wait_agent" | "list_agents", _) => NOT_DONE.to_owned(),
+        ("wait_agent" | "list_agents" | "interrupt_agent", _) => NOT_DONE.to_owned(),
         _ => MAY_HAVE_RUN.to_owned(),
     };
     for thread in order {

@@ -1,6 +1,7 @@
 //! The tools of the tree: how agents spawn, write to, wait for and see each other.
 
 mod args;
+mod control;
 mod list;
 mod send;
 mod spawn;
@@ -14,6 +15,7 @@ use tool_api::Tool;
 use crate::node::Node;
 use crate::tree::Tree;
 
+use control::{CloseAgent, InterruptAgent};
 use list::ListAgents;
 use send::{FollowupTask, SendMessage};
 use spawn::SpawnAgent;
@@ -26,7 +28,15 @@ pub(crate) use spawn::spawned;
 pub(crate) const NOT_DONE: &str = "not done: the process ended first";
 
 /// Their names, in the order in which a model sees them.
-const NAMES: [&str; 5] = [spawn::NAME, send::MESSAGE, send::FOLLOWUP, wait::NAME, list::NAME];
+const NAMES: [&str; 7] = [
+    spawn::NAME,
+    send::MESSAGE,
+    send::FOLLOWUP,
+    wait::NAME,
+    list::NAME,
+    control::INTERRUPT,
+    control::CLOSE,
+];
 
 /// The names of those that are granted.
 pub(crate) fn names(granted: &Granted) -> impl Iterator<Item = &'static str> {
@@ -36,12 +46,14 @@ pub(crate) fn names(granted: &Granted) -> impl Iterator<Item = &'static str> {
 /// Those that are granted, for one agent.
 pub(crate) fn of(tree: &Tree, node: &Arc<Node>, granted: &Granted) -> Vec<Arc<dyn Tool>> {
     let me = Me { tree: tree.clone(), node: Arc::clone(node) };
-    let all: [Arc<dyn Tool>; 5] = [
+    let all: [Arc<dyn Tool>; 7] = [
         Arc::new(SpawnAgent(me.clone())),
         Arc::new(SendMessage(me.clone())),
         Arc::new(FollowupTask(me.clone())),
         Arc::new(WaitAgent(me.clone())),
-        Arc::new(ListAgents(me)),
+        Arc::new(ListAgents(me.clone())),
+        Arc::new(InterruptAgent(me.clone())),
+        Arc::new(CloseAgent(me)),
     ];
     all.into_iter().filter(|tool| allows(granted, tool.name())).collect()
 }

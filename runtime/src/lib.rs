@@ -24,3 +24,6 @@ pub use host::{Fault, Host, TurnReport};
 pub use inbox::Inbox;
 pub use limits::{INTERRUPT_GRACE, MAX_OUTPUT_BYTES, OPS_QUEUE};
 pub use recover::{MAY_HAVE_RUN, closing};
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use futures::StreamExt as _;
 use model::{ErrorKind, ModelError, ModelEvent, Retry};
-use protocol::{EffectId, EventKind, Item, ItemKind, Role, Status, TurnId, Usage, WaitingOn};
+use protocol::{EffectId, EventKind, Item, Status, TurnId, Usage, WaitingOn};
 use rollout::{Record, UsageRecord, UsageStage};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -38,12 +38,12 @@ pub(crate) async fn sample(core: &mut Core, turn: TurnId, cancel: &CancellationT
     }
     let since = Instant::now();
     let mut retry = Retry::new(core.setup.retry.clone());
-    let mut called = false;
     loop {
         core.setup.host.status(Status::Running, None);
         let mut calls = Calls::new(turn, cancel.child_token());
         let streamed = stream(core, turn, cancel, &mut calls, &mut retry).await;
-        called |= calls.any();
+        // Of this attempt only: what an earlier one called is answered in the request that this reply is to.
+        let called = calls.any();
         // Whatever way the stream ended, every started tool is answered before anybody looks at the token.
         calls.drain(core).await?;
         let error = match streamed? {
@@ -99,20 +99,17 @@ async fn stream(
 
 /// Records a finished item and starts its tool, if it is a call.
 fn take(core: &mut Core, turn: TurnId, item: Item, calls: &mut Calls) -> Result<(), EngineError> {
-    match item.call() {
-        Some(call) => {
-            let effect = EffectId::new();
-            let ordinal = core.record_item(turn, item, Some(effect))?;
-            core.setup.inbox.lock().tool_called();
-            calls.start(core, call, effect, ordinal);
-        }
-        None => {
-            let spoke = item.kind() == ItemKind::Message(Role::Assistant) && item.final_text().is_some();
-            core.record_item(turn, item, None)?;
-            if spoke {
-                core.setup.inbox.lock().final_text();
-            }
-        }
+    if let Some(call) = item.call() {
+        let effect = EffectId::new();
+        let ordinal = core.record_item(turn, item, Some(effect))?;
+        core.setup.inbox.lock().tool_called();
+        calls.start(core, call, effect, ordinal);
+        return Ok(());
+    }
+    let answers = item.final_text().is_some();
+    core.record_item(turn, item, None)?;
+    if answers {
+        core.setup.inbox.lock().final_text();
     }
     Ok(())
 }

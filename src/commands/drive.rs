@@ -133,9 +133,8 @@ async fn show(mut events: UnboundedReceiver<Arc<TreeEvent>>, json: bool, colour:
 
 /// Ctrl-C or a request to terminate.
 async fn interrupted() {
-    let mut terminate = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        Ok(terminate) => terminate,
-        Err(_) => return std::future::pending().await,
+    let Ok(mut terminate) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) else {
+        return std::future::pending().await;
     };
     tokio::select! {
         result = tokio::signal::ctrl_c() => if result.is_err() { std::future::pending().await },

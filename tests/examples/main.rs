@@ -65,6 +65,32 @@ fn the_script_repairs_the_calculator() {
 }
 
 #[test]
+fn a_repair_that_was_killed_goes_on() {
+    let home = Home::new();
+    let folder = home.work().join("calculator");
+    copy(&examples().join("broken-calculator"), &folder);
+    // The same script, but the worker falls silent between the patch and the tests.
+    let script = std::fs::read_to_string(examples().join("repair.toml")).unwrap();
+    let slow = script
+        .replace("agent = \"/root/worker\"\nafter = 1\n", "agent = \"/root/worker\"\nafter = 1\ndelay_ms = 600000\n");
+    assert_ne!(slow, script);
+    home.write_work("slow.toml", &slow);
+
+    let running = Agent::new(env!("CARGO_BIN_EXE_agent"), &home)
+        .args(["run", "--model", "script:slow.toml", "-C", "calculator", "Repair it."])
+        .spawn();
+    running.until_stderr("Success. Updated the following files: M lib/lists.sh");
+    running.kill();
+    assert_eq!(running.wait().stdout, "");
+
+    let run = agent(&home, &folder, &["resume", "--continue", "--model", "script:repair.toml"]);
+    run.assert_code(0);
+    assert!(run.stderr.contains("/root/worker  worker · cut off in the middle of a turn"), "{}", run.stderr);
+    assert!(run.stdout.contains("Worker report: lib/lists.sh:13 now says count=0."), "{}", run.stdout);
+    assert_eq!(home.rollouts().len(), 3, "nobody was spawned twice");
+}
+
+#[test]
 fn what_the_script_says_comes_from_the_project() {
     let home = Home::new();
     let folder = home.work().join("calculator");

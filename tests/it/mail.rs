@@ -54,8 +54,9 @@ fn a_working_child_reads_a_message_before_its_next_step() {
     assert_eq!(notes(&child[1]), [note.as_str()]);
     assert_eq!(child[1].last().unwrap().text(), note);
     assert_eq!(notes(&child[2]), [note.as_str()], "and only once");
-    let delivered = home.rollout("/root/a").payloads("response_item");
-    let times = delivered.iter().filter(|item| item["mail"].to_string().contains(&id)).count();
+    let lines = home.rollout("/root/a").lines();
+    let items = lines.iter().filter(|line| line["type"] == "response_item");
+    let times = items.filter(|line| line["metadata"]["mail"].to_string().contains(&id)).count();
     assert_eq!(times, 1, "one line delivers it");
     end(&home, &server, &run);
 }

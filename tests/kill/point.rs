@@ -7,7 +7,7 @@ use testkit::{Act, FaultDisk, On, Op, When};
 
 /// One place to be killed at. The default is: before the first effect of any kind.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Point {
+pub(crate) struct Point {
     /// Only effects of this kind; by the name of its [`Op`].
     op: Option<String>,
     /// Only writes with these bytes.
@@ -22,7 +22,7 @@ pub struct Point {
 
 /// What the process that a test starts is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Plan {
+pub(crate) struct Plan {
     pub args: Vec<String>,
     pub point: Option<Point>,
     /// Where to leave the number of effects, when the process lives to the end.
@@ -45,53 +45,53 @@ const OPS: [Op; 10] = [
 const WHENS: [When; 3] = [When::Before, When::Middle, When::After];
 
 /// The `n`-th effect of whatever kind.
-pub fn any(n: usize) -> Point {
+pub(crate) fn any(n: usize) -> Point {
     Point { op: None, bytes: None, n, when: 0, power: false }
 }
 
 /// The `n`-th effect of this kind.
-pub fn op(op: Op, n: usize) -> Point {
+pub(crate) fn op(op: Op, n: usize) -> Point {
     Point { op: Some(format!("{op:?}")), ..any(n) }
 }
 
 /// The `n`-th write of a line of this type.
-pub fn line(kind: &str, n: usize) -> Point {
+pub(crate) fn line(kind: &str, n: usize) -> Point {
     bytes(&format!(r#""type":"{kind}""#), n)
 }
 
 /// The `n`-th call of this tool.
-pub fn call(tool: &str, n: usize) -> Point {
+pub(crate) fn call(tool: &str, n: usize) -> Point {
     bytes(&format!(r#""name":"{tool}""#), n)
 }
 
 /// The `n`-th mail of this kind that is accepted; of a spawn that is the child's file.
-pub fn mail(kind: &str, n: usize) -> Point {
+pub(crate) fn mail(kind: &str, n: usize) -> Point {
     bytes(&format!(r#""kind":"{kind}""#), n)
 }
 
 /// The `n`-th write that holds `part`.
-pub fn bytes(part: &str, n: usize) -> Point {
+pub(crate) fn bytes(part: &str, n: usize) -> Point {
     Point { bytes: Some(part.to_owned()), ..op(Op::Write, n) }
 }
 
 impl Point {
     /// Once before it, once in the middle, once after it.
-    pub fn all(self) -> [Self; 3] {
+    pub(crate) fn all(self) -> [Self; 3] {
         [0, 1, 2].map(|when| Self { when, ..self.clone() })
     }
 
     /// This far into the effect: 0 is before, 1 in the middle, 2 after it.
-    pub fn when(self, when: usize) -> Self {
+    pub(crate) fn when(self, when: usize) -> Self {
         Self { when: (when % WHENS.len()) as u8, ..self }
     }
 
     /// With a loss of power.
-    pub fn power(self) -> Self {
+    pub(crate) fn power(self) -> Self {
         Self { power: true, ..self }
     }
 
     /// Whether it takes unsynced bytes with it.
-    pub fn loses_power(&self) -> bool {
+    pub(crate) fn loses_power(&self) -> bool {
         self.power
     }
 
@@ -109,7 +109,7 @@ impl Point {
 
 /// What [`testkit::child_value`] asks of this process: the command, on a disk that kills it. Does not come back.
 #[expect(clippy::disallowed_methods, reason = "the exit code of the command is what the parent process looks at")]
-pub fn carry_out(word: &str) -> ! {
+pub(crate) fn carry_out(word: &str) -> ! {
     let plan: Plan = serde_json::from_str(word).unwrap();
     let disk = FaultDisk::new();
     if let Some(point) = &plan.point {

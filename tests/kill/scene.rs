@@ -7,9 +7,9 @@ use testkit::{Agent, Home, Reply, Request, Run, Server};
 use crate::point::{Plan, Point};
 
 /// What the client asks for.
-pub const PROMPT: &str = "ROOT-TASK: have it explored and built, then built again.";
+pub(crate) const PROMPT: &str = "ROOT-TASK: have it explored and built, then built again.";
 /// The root's answer.
-pub const ANSWER: &str = "everything is explored and built twice";
+pub(crate) const ANSWER: &str = "everything is explored and built twice";
 
 /// The test that a killed process is: see [`crate::point::carry_out`].
 const CHILD: &str = "tests::a_run_that_nobody_kills";
@@ -27,7 +27,7 @@ const MAX_WAITS: usize = 40;
 const COMMAND: &str = "sleep 1000 > /dev/null 2>&1 & echo built";
 
 /// The model: a function of the conversation alone, so that it answers the same after a kill as before.
-pub fn brain(request: &Request) -> Reply {
+pub(crate) fn brain(request: &Request) -> Reply {
     let said = |item: &&protocol::Item| item.kind() == ItemKind::Message(Role::User);
     let texts: Vec<String> = request.items().iter().filter(said).map(protocol::Item::text).collect();
     let told = |mark: &str| texts.iter().any(|text| text.contains(mark));
@@ -92,30 +92,30 @@ fn done(request: &Request, tool: &str, words: &str, sign: &str) -> bool {
 }
 
 /// One home with its model.
-pub struct Scene {
+pub(crate) struct Scene {
     pub home: Home,
     pub server: Server,
 }
 
 impl Scene {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let server = Server::start(brain);
         Self { home: Home::new().provider("mock", &server), server }
     }
 
     /// The same files again, with a model of their own.
-    pub fn copy(&self) -> Self {
+    pub(crate) fn copy(&self) -> Self {
         let server = Server::start(brain);
         Self { home: self.home.copy().provider("mock", &server), server }
     }
 
     /// The command as a user runs it.
-    pub fn agent(&self, args: &[&str]) -> Run {
+    pub(crate) fn agent(&self, args: &[&str]) -> Run {
         Agent::new(env!("CARGO_BIN_EXE_agent"), &self.home).args(args.iter().copied()).run()
     }
 
     /// The command on a disk that kills it, and how many effects it had when it was not killed.
-    pub fn killed(&self, args: &[&str], point: Option<&Point>) -> (Run, Option<usize>) {
+    pub(crate) fn killed(&self, args: &[&str], point: Option<&Point>) -> (Run, Option<usize>) {
         let count = self.home.temporary().join("effects");
         let _ = std::fs::remove_file(&count);
         let plan = Plan {

@@ -138,14 +138,14 @@ impl ConfigError {
                 "describe a server of your own in config.toml:\n\
                  [providers.lab]\n\
                  base_url = \"http://127.0.0.1:8080/v1\"\n\
-                 wire = \"chat\""
+                 wire = \"responses\""
                     .to_owned(),
                 "try it out with --model rehearsal: it needs neither a key nor a network, and cannot think".to_owned(),
             ],
             Self::NoProvider { known, model, .. } => vec![
                 format!("known providers: {}", known.join(", ")),
                 format!(
-                    "or describe it in config.toml: [providers.{}] with base_url = \"…\" and wire = \"chat\"",
+                    "or describe it in config.toml: [providers.{}] with base_url = \"…\" and wire = \"responses\"",
                     provider_of(model)
                 ),
             ],

@@ -78,8 +78,12 @@ impl Me {
         // The call is on disk before its mail is.
         let writer = tree.0.options.store.writer(self.node.meta.id).map_err(|error| refuse(error.into()))?;
         writer.sync().await.map_err(|error| refuse(error.into()))?;
-        tree.deliver(&to, mail).await.map_err(refuse)?;
-        Ok(ToolOutput::ok(sent(id, to.address.path.as_str())))
+        let path = to.address.path.clone();
+        let tree = tree.clone();
+        // Carried through even when the call is dropped: mail that stands on disk must wake whom it wakes.
+        let delivering = self.tree.0.tracker.spawn(async move { tree.deliver(&to, mail).await });
+        delivering.await.map_err(|error| ToolError::Fatal(error.to_string()))?.map_err(refuse)?;
+        Ok(ToolOutput::ok(sent(id, path.as_str())))
     }
 }
 

@@ -70,7 +70,10 @@ impl Tool for SpawnAgent {
                 effort: some(args.reasoning_effort),
                 turns: turns(args.fork_turns.as_deref())?,
             };
-            let node = self.0.tree.spawn(&self.0.node, wanted, &invocation).await.map_err(refuse)?;
+            let Me { tree, node } = self.0.clone();
+            // Carried through even when the call is dropped: a child that stands on disk must be in the tables too.
+            let spawning = tree.0.tracker.clone().spawn(async move { tree.spawn(&node, wanted, &invocation).await });
+            let node = spawning.await.map_err(|error| ToolError::Fatal(error.to_string()))?.map_err(refuse)?;
             Ok(ToolOutput::ok(spawned(&node.meta)))
         })
     }

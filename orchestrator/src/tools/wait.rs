@@ -139,7 +139,7 @@ impl WaitAgent {
                             break None;
                         }
                     }
-                    _ = alone(&mut activity), if !waiting.gave_back => waiting.let_others_run(&activity),
+                    () = alone(&mut activity), if !waiting.gave_back => waiting.let_others_run(&activity),
                 }
             };
             if let Some(over) = over {

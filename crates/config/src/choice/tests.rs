@@ -58,7 +58,7 @@ fn nothing_to_choose_by() {
             hint: describe a server of your own in config.toml:
             [providers.lab]
             base_url = "http://127.0.0.1:8080/v1"
-            wire = "chat"
+            wire = "responses"
             hint: try it out with --model rehearsal: it needs neither a key nor a network, and cannot think"#]],
     );
 }
@@ -85,7 +85,7 @@ fn wrong_forms() {
         expect![[r#"
             error: model `opnai/gpt-5.5` in --model names the unknown provider `opnai`; did you mean `openai`?
             hint: known providers: openai, anthropic, gemini, openrouter, deepseek, ollama, lmstudio, llamacpp
-            hint: or describe it in config.toml: [providers.opnai] with base_url = "…" and wire = "chat""#]],
+            hint: or describe it in config.toml: [providers.opnai] with base_url = "…" and wire = "responses""#]],
     );
     check(
         &[],
