@@ -93,6 +93,8 @@ pub(crate) enum Command {
     Tree(Show),
     /// Print an agent's transcript
     Log(Log),
+    /// Show the roles in force, and where each comes from
+    Roles(Roles),
 }
 
 #[derive(Debug, Args)]
@@ -139,6 +141,25 @@ pub(crate) struct Show {
 pub(crate) enum Format {
     Text,
     Json,
+    Dot,
+    Mermaid,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Roles {
+    #[command(subcommand)]
+    pub(crate) what: Option<RolesWhat>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RolesWhat {
+    /// A line for each role (the default)
+    List,
+    /// Everything about one role
+    Show {
+        /// Its name
+        name: String,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 mod drive;
 mod log;
 mod resume;
+mod roles;
 mod run;
 mod send;
 mod tree;
@@ -28,6 +29,7 @@ pub(crate) async fn dispatch(cli: Cli, env: Env, disk: Arc<dyn Disk>) -> Result<
         Command::Resume(args) => resume::resume(setting, args).await,
         Command::Tree(args) => tree::tree(&setting, &args),
         Command::Log(args) => log::log(&setting, &args),
+        Command::Roles(args) => roles::roles(&setting, args),
     }
 }
 

@@ -82,6 +82,7 @@ impl From<TreeError> for Failure {
             | TreeError::Graph(_)
             | TreeError::Narrow(_)
             | TreeError::NoRole { .. }
+            | TreeError::Unenforced { .. }
             | TreeError::ShuttingDown => Self::internal(message),
         }
     }

@@ -8,6 +8,7 @@ mod exit;
 mod output;
 mod progress;
 mod render;
+mod roles;
 mod wire;
 
 use std::ffi::OsString;

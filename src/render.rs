@@ -47,6 +47,51 @@ fn standing(row: &Row) -> String {
     parts.join(" · ")
 }
 
+/// A tree in the language of Graphviz.
+pub(crate) fn dot(snapshot: &Snapshot) -> String {
+    let mut text = String::from("digraph tree {\n  rankdir=TB;\n  node [shape=box, style=rounded];\n");
+    for (index, row) in snapshot.agents.iter().enumerate() {
+        let style = if row.edge == "closed" { ", style=\"rounded,dashed\"" } else { "" };
+        let label = format!("{}\\n{} {}", quoted(row.path.as_str()), quoted(&row.role), row.status);
+        text += &format!("  n{index} [label=\"{label}\"{style}];\n");
+    }
+    for (from, to) in edges(snapshot) {
+        text += &format!("  n{from} -> n{to};\n");
+    }
+    text + "}\n"
+}
+
+/// A tree as a Mermaid flow chart.
+pub(crate) fn mermaid(snapshot: &Snapshot) -> String {
+    let mut text = String::from("flowchart TD\n");
+    for (index, row) in snapshot.agents.iter().enumerate() {
+        text += &format!("  n{index}[\"{}<br/>{} {}\"]\n", quoted(row.path.as_str()), quoted(&row.role), row.status);
+    }
+    for (from, to) in edges(snapshot) {
+        let arrow = if snapshot.agents.get(to).is_some_and(|row| row.edge == "closed") { "-.->" } else { "-->" };
+        text += &format!("  n{from} {arrow} n{to}\n");
+    }
+    text
+}
+
+/// Parent and child, by their places in the listing. A path may have had several incarnations: the parent is the
+/// newest that is not younger than the child.
+fn edges(snapshot: &Snapshot) -> impl Iterator<Item = (usize, usize)> + '_ {
+    let place = |child: &Row| {
+        let parents = snapshot.agents.iter().enumerate();
+        parents
+            .filter(|(_, row)| Some(&row.path) == child.parent.as_ref() && row.opened_at <= child.opened_at)
+            .max_by_key(|(_, row)| row.opened_at)
+            .map(|(index, _)| index)
+    };
+    snapshot.agents.iter().enumerate().filter_map(move |(to, row)| Some((place(row)?, to)))
+}
+
+/// A text within double quotes.
+fn quoted(text: &str) -> String {
+    text.replace(['"', '\\', '\n'], "'")
+}
+
 /// What taking a tree over found: one line an agent.
 pub(crate) fn report(report: &TakeoverReport) -> String {
     let mut text = String::new();

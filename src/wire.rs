@@ -9,14 +9,13 @@ use http::Http;
 use model::{Catalog, Provider, RetryLimits, Wire};
 use orchestrator::{Options, list};
 use protocol::{Approval, Sandbox, TreeId};
-use roles::Roles;
 use rollout::{Budgets, Disk, Limits, OwnerHint, Store};
 use stdx::AbsPath;
 use tools::Workbench;
 
 use crate::cli::Common;
 use crate::exit::Failure;
-use crate::output;
+use crate::{output, roles};
 
 /// What every command starts with.
 pub(crate) struct Setting {
@@ -95,7 +94,10 @@ impl Setting {
             roles: config.roles.clone(),
             budgets: Budgets { tokens: config.budget_tokens, usd: config.budget_usd },
         };
-        let roles = Roles::builtin();
+        let (roles, problems) = roles::load(self, config);
+        for problem in problems {
+            output::note(&format!("warning: {problem}"));
+        }
         let roles = roles.restrict(&limits.roles).map_err(|error| Failure::usage(error.to_string()))?;
         Ok(Options {
             store: self.store.clone(),

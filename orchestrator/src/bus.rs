@@ -31,10 +31,11 @@ impl Bus {
 
     pub(crate) fn emit(&self, agent: &Address, kind: EventKind) {
         let mut state = self.lock();
-        state.seq += 1;
+        // What nobody hears has no number: whoever listens first hears from 1.
         if state.listeners.is_empty() {
             return;
         }
+        state.seq += 1;
         let event = Arc::new(TreeEvent {
             seq: state.seq,
             time: stdx::now(),

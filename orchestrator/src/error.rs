@@ -44,6 +44,14 @@ pub enum TreeError {
     /// The role gets nothing of what its parent has.
     #[error(transparent)]
     Narrow(#[from] roles::NoToolsLeft),
+    /// The role asks for something that nothing enforces yet.
+    #[error("the role `{role}` asks for {what}, which this version cannot enforce: choose another role")]
+    Unenforced {
+        /// The role.
+        role: String,
+        /// What it asks for.
+        what: String,
+    },
     /// The role of an agent that exists is not there any more.
     #[error("{path} has the role `{role}`, which is not defined any more: put its file back, or close the agent")]
     NoRole {

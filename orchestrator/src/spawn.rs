@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use protocol::{AgentName, AgentPath, EventKind, Mail, MailKind};
+use protocol::{AgentName, AgentPath, EventKind, Mail, MailKind, Sandbox};
+use roles::{Role, Workspace};
 use rollout::{EdgeRecord, EdgeStatus, Record, SessionMeta, SpawnedBy};
 use stdx::one_line;
 use tool_api::Invocation;
@@ -46,6 +47,7 @@ impl Tree {
         let id = invocation.effect.mail();
         let above = self.granted(&parent.meta)?;
         let granted = roles::narrow(&above, role)?;
+        enforceable(role)?;
         let reserved = self.reserve(parent, &wanted.name, above.max_depth)?;
         let meta = SessionMeta {
             id: thread,
@@ -126,11 +128,22 @@ impl Tree {
         Ok(Reserved { tree: self, path, incarnation })
     }
 
-    fn nickname(&self, role: &roles::Role, thread: protocol::ThreadId) -> String {
+    fn nickname(&self, role: &Role, thread: protocol::ThreadId) -> String {
         let used: Vec<String> = self.nodes().iter().filter_map(|node| node.meta.agent_nickname.clone()).collect();
         let seed = (thread.uuid().as_u128() & u128::from(u64::MAX)) as u64;
         roles::nickname(&used, seed, &role.nicknames)
     }
+}
+
+/// What a role takes away has to be kept away; what cannot be enforced is refused, not claimed.
+fn enforceable(role: &Role) -> Result<(), TreeError> {
+    let sandbox = role.sandbox.filter(|sandbox| *sandbox != Sandbox::DangerFullAccess);
+    let what = match (sandbox, role.workspace) {
+        (Some(sandbox), _) => format!("the sandbox `{}`", sandbox.as_str()),
+        (None, Some(Workspace::Worktree)) => "a worktree of its own".to_owned(),
+        (None, Some(Workspace::Shared) | None) => return Ok(()),
+    };
+    Err(TreeError::Unenforced { role: role.name.clone(), what })
 }
 
 struct Reserved<'a> {

@@ -15,7 +15,8 @@ use crate::limits::OPS_QUEUE;
 use crate::recover;
 use crate::task::{Ended, Stopped, run_task};
 
-/// A resident agent. Dropping it ends its loop once its turn has ended.
+/// A resident agent. Cheap to clone; when the last clone is dropped its loop ends, once its turn has ended.
+#[derive(Clone)]
 pub struct Agent {
     ops: mpsc::Sender<Op>,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use orchestrator::{Answer, Pending, Tree};
-use protocol::{EventKind, TreeEvent, TreeId, UnreadResult};
+use protocol::{EventKind, Outcome, TaskEnd, TreeEvent, TreeId, UnreadResult};
 use stdx::one_line;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinHandle;
@@ -28,7 +28,8 @@ impl Drive {
         let events = tree.events();
         let colour = output::colour(&setting.env);
         let shown = tokio::spawn(show(events, json, colour));
-        let resume = format!("agent resume --tree {} --continue", tree.id());
+        // Both: the words for a root that was interrupted, and a start for what never began.
+        let resume = format!("agent resume --tree {} --continue \"go on\"", tree.id());
         Self { tree, json, shown, resume }
     }
 
@@ -61,6 +62,7 @@ impl Drive {
             () = interrupted() => return self.interrupt().await,
         }
         let unread = self.tree.unread_results();
+        self.tree.finished(&nothing(Outcome::Completed, "no task was given"));
         self.end(None, &unread).await;
         exit::DONE
     }
@@ -73,6 +75,7 @@ impl Drive {
             exit_now();
         });
         self.tree.interrupt_all("interrupted by the user").await;
+        self.tree.finished(&nothing(Outcome::Interrupted, "interrupted by the user"));
         let resume = self.resume.clone();
         self.end(None, &[]).await;
         again.abort();
@@ -95,6 +98,11 @@ impl Drive {
             output::note(&format!("not read by the root: {}: {}", result.from, one_line(&result.text, 200)));
         }
     }
+}
+
+/// What stands in the last event of a command that has no answer.
+fn nothing(outcome: Outcome, reason: &str) -> Answer {
+    Answer { end: TaskEnd { outcome, text: None, reason: Some(reason.to_owned()) }, fault: None }
 }
 
 /// Prints an answer: its words on stdout, why it ended so on stderr.

@@ -1,6 +1,6 @@
 //! `agent resume`.
 
-use orchestrator::Tree;
+use orchestrator::{Tree, snapshot};
 use protocol::AgentPath;
 
 use super::drive::Drive;
@@ -9,7 +9,7 @@ use crate::cli::Resume;
 use crate::exit::{self, Failure};
 use crate::output;
 use crate::render::{oddities, report};
-use crate::wire::Setting;
+use crate::wire::{Setting, alive};
 
 pub(super) async fn resume(setting: Setting, args: Resume) -> Result<u8, Failure> {
     let prompt = args.prompt.map(|prompt| text(Some(prompt), "task")).transpose()?;
@@ -22,11 +22,13 @@ pub(super) async fn resume(setting: Setting, args: Resume) -> Result<u8, Failure
     }
     let stands = report(&found);
     if prompt.is_none() && !args.go_on {
-        if setting.common.json {
-            drop(Drive::new(&setting, tree.clone()));
-        }
         tree.shut_down().await;
-        output::answer(&stands);
+        if setting.common.json {
+            output::note(stands.trim_end());
+            super::tree::json(&snapshot(&setting.store, tree.id(), alive)?)?;
+        } else {
+            output::answer(&stands);
+        }
         return Ok(exit::DONE);
     }
     output::note(stands.trim_end());

@@ -1,6 +1,6 @@
 //! `agent tree`.
 
-use orchestrator::snapshot;
+use orchestrator::{Snapshot, snapshot};
 
 use crate::cli::{Format, Show};
 use crate::exit::{self, Failure};
@@ -15,10 +15,16 @@ pub(super) fn tree(setting: &Setting, args: &Show) -> Result<u8, Failure> {
     }
     match args.format {
         Format::Text if !setting.common.json => output::answer(&render::tree(&snapshot)),
-        Format::Text | Format::Json => {
-            let json = serde_json::to_string(&snapshot);
-            output::answer(&json.map_err(|error| Failure::internal(format!("the tree has no JSON form: {error}")))?);
-        }
+        Format::Dot => output::answer(&render::dot(&snapshot)),
+        Format::Mermaid => output::answer(&render::mermaid(&snapshot)),
+        Format::Text | Format::Json => json(&snapshot)?,
     }
     Ok(exit::DONE)
+}
+
+/// Prints a tree as one line of JSON.
+pub(super) fn json(snapshot: &Snapshot) -> Result<(), Failure> {
+    let json = serde_json::to_string(snapshot);
+    output::answer(&json.map_err(|error| Failure::internal(format!("the tree has no JSON form: {error}")))?);
+    Ok(())
 }

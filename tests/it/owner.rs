@@ -1,1 +1,57 @@
-//! Soon.
+//! One process drives a tree; everybody else is told who.
+
+use testkit::{Gate, Reply, Request, Server};
+
+use crate::play::{command, end, home};
+
+#[test]
+fn a_tree_has_one_owner_until_it_dies() {
+    let held = Gate::new();
+    let gate = held.clone();
+    let server = Server::start(move |request: &Request| match request.told().as_str() {
+        "Own" => Reply::new().text("never said").wait_for(&gate),
+        told => Reply::new().text(format!("done: {told}")),
+    });
+    let home = home(&server);
+    let owner = command(&home, &["run", "Own"]).spawn();
+    server.wait_until(|seen| seen.len() == 1);
+    for words in [&["send", "/root", "me too"][..], &["resume"], &["send", "--queue", "/root", "later"], &["resume", "x"]] {
+        let run = command(&home, words).run();
+        run.assert_code(5);
+        assert_eq!(run.stdout, "");
+        assert!(run.stderr.contains(&format!("process {}", owner.pid())), "{}", run.stderr);
+        assert!(run.stderr.contains("hint: "), "it says what to do: {}", run.stderr);
+    }
+    // Looking needs no lock, and shows that it runs.
+    assert_eq!(crate::play::standings(&home), ["/root open running"]);
+    let shown = command(&home, &["log"]).run_ok();
+    assert!(shown.stdout.contains("user: Own"), "{}", shown.stdout);
+    assert_eq!(server.requests().len(), 1, "the others asked nobody");
+    owner.kill();
+    assert_eq!(owner.wait().code, 137);
+    assert_eq!(crate::play::standings(&home), ["/root open lost"]);
+    let run = command(&home, &["send", "/root", "me now"]).run_ok();
+    assert_eq!(run.stdout, "done: me now\n");
+    held.open();
+    end(&home, &server, &run);
+}
+
+#[test]
+fn two_trees_of_one_folder_do_not_hinder_each_other() {
+    let held = Gate::new();
+    let gate = held.clone();
+    let server = Server::start(move |request: &Request| match request.task().as_str() {
+        "First" => Reply::new().text("first").wait_for(&gate),
+        task => Reply::new().text(format!("done: {task}")),
+    });
+    let home = home(&server);
+    let first = command(&home, &["run", "First"]).spawn();
+    server.wait_until(|seen| seen.len() == 1);
+    let second = command(&home, &["run", "Second"]).run_ok();
+    assert_eq!(second.stdout, "done: Second\n");
+    held.open();
+    let run = first.wait();
+    run.assert_code(0);
+    assert_eq!(run.stdout, "first\n");
+    end(&home, &server, &run);
+}

@@ -1,1 +1,125 @@
-//! Soon.
+//! Ctrl-C and a request to terminate: turns end, outputs are kept, nothing is left running, and the tree goes on.
+
+use std::path::Path;
+
+use testkit::{Gate, Home, Reply, Request, Run, Running, Server};
+
+use crate::play::{Play, agent, command, end, exec, home, spawns, standings, tree, until};
+
+/// A root and a child that each run a command which does not end; both run.
+fn busy() -> (Server, Home, Running) {
+    let server = Play::new()
+        .thinks("Work", |request| match request.replies() {
+            0 => spawns(&[("a", "work too")]),
+            1 => exec("echo $$ >root.pid; echo the root said this; sleep 1000"),
+            _ => Reply::new().text(format!("after all: {}", request.told())),
+        })
+        .thinks("work too", |request| match request.replies() {
+            0 => exec("sleep 1000 & echo $$ >child.pid; echo the child said this; wait"),
+            _ => panic!("nobody asked: {request:?}"),
+        })
+        .serve();
+    let home = home(&server);
+    let running = command(&home, &["run", "Work"]).spawn();
+    until("both commands", || ["root.pid", "child.pid"].iter().all(|file| pid(&home, file).is_some()));
+    (server, home, running)
+}
+
+fn pid(home: &Home, file: &str) -> Option<u32> {
+    std::fs::read_to_string(home.work().join(file)).ok()?.trim().parse().ok()
+}
+
+/// Whether a process is there and is more than its exit code.
+fn lives(pid: u32) -> bool {
+    std::fs::read(Path::new("/proc").join(pid.to_string()).join("cmdline")).is_ok_and(|line| !line.is_empty())
+}
+
+#[track_caller]
+fn ends_well(server: &Server, home: &Home, run: &Run) {
+    run.assert_code(130);
+    assert_eq!(run.stdout, "");
+    assert!(!run.left_behind);
+    for file in ["root.pid", "child.pid"] {
+        let pid = pid(home, file).unwrap();
+        assert!(!lives(pid), "{file}: {pid} still runs");
+    }
+    assert_eq!(standings(home), ["/root open interrupted", "/root/a open interrupted"]);
+    for (path, words) in [("/root", "the root said this"), ("/root/a", "the child said this")] {
+        let rollout = home.rollout(path);
+        let outputs = rollout.payloads("response_item");
+        let output = outputs.iter().rfind(|item| item["type"] == "function_call_output").unwrap().to_string();
+        assert!(output.contains(words), "what the command had said is kept: {output}");
+        assert_eq!(rollout.count("turn_end") + rollout.count("turn_ended"), 1, "{}", rollout.text());
+    }
+    // The child's end is told to the root, which has not read it yet.
+    assert_eq!(tree(home)["agents"][0]["unread"], 1);
+    let line = run.stderr.lines().find_map(|line| line.split_once("go on with: agent ")).unwrap().1;
+    let words: Vec<String> = line.split(' ').map(|word| word.trim_matches('"').to_owned()).collect();
+    let quoted = words.iter().position(|word| word == "go").unwrap();
+    let resumed = agent(home).args(words[..quoted].to_vec()).arg("go on").run_ok();
+    assert_eq!(resumed.stdout, "after all: go on\n");
+    let last = server.requests().pop().unwrap();
+    assert!(last.heard("<turn_aborted>"), "it knows that it was interrupted: {last:?}");
+    assert!(last.heard("outcome=\"interrupted\""), "and reads how its child ended: {last:?}");
+    end(home, server, &resumed);
+}
+
+#[test]
+fn ctrl_c_ends_the_turns_and_keeps_the_tree() {
+    let (server, home, running) = busy();
+    running.interrupt();
+    let run = running.wait();
+    ends_well(&server, &home, &run);
+}
+
+#[test]
+fn a_request_to_terminate_does_the_same() {
+    let (server, home, running) = busy();
+    running.terminate();
+    let run = running.wait();
+    ends_well(&server, &home, &run);
+}
+
+#[test]
+fn an_interrupt_while_the_model_is_asked() {
+    let held = Gate::new();
+    let gate = held.clone();
+    let server = Server::start(move |request: &Request| match request.replies() {
+        0 if request.told() == "Ask" => Reply::new().text("too late").wait_for(&gate),
+        _ => Reply::new().text("here"),
+    });
+    let home = home(&server);
+    let running = command(&home, &["run", "--json", "Ask"]).spawn();
+    server.wait_until(|seen| seen.len() == 1);
+    running.interrupt();
+    let run = running.wait();
+    run.assert_code(130);
+    let finished = crate::json::events(&run).pop().unwrap();
+    assert_eq!((&finished["outcome"], &finished["answer"]), (&"interrupted".into(), &serde_json::Value::Null));
+    held.open();
+    let again = command(&home, &["resume", "once more"]).run_ok();
+    assert_eq!(again.stdout, "here\n");
+    end(&home, &server, &again);
+}
+
+#[test]
+fn a_second_interrupt_leaves_at_once() {
+    // A patch that waits in a pipe holds the end of the turn up; nobody ever writes into the pipe.
+    let server = Play::new()
+        .says("Hold", [exec("trap '' INT TERM; echo $$ >held.pid; while :; do sleep 1000; done")])
+        .serve();
+    let home = home(&server);
+    let running = command(&home, &["run", "Hold"]).spawn();
+    until("the command", || pid(&home, "held.pid").is_some());
+    running.interrupt();
+    running.until_stderr("once more leaves at once");
+    running.interrupt();
+    let run = running.wait();
+    run.assert_code(130);
+    // Whether the first came to its end or the second cut it short: the next owner finds a whole tree.
+    let resumed = command(&home, &["resume"]).run_ok();
+    assert!(resumed.stdout.starts_with("/root  default · "), "{}", resumed.stdout);
+    let held = pid(&home, "held.pid").unwrap();
+    until("the end of the command", || !lives(held));
+    testkit::assert_invariants(&home, &server.requests());
+}

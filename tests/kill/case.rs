@@ -31,6 +31,9 @@ pub(crate) fn kill_run(point: &Point) -> bool {
 pub(crate) fn run_killed(scene: &Scene, args: &[&str], point: &Point) -> bool {
     let (run, effects) = scene.killed(args, Some(point));
     run.assert_code(if effects.is_some() { 0 } else { KILLED });
+    if effects.is_none() && point.loses_power() {
+        scene.end_processes();
+    }
     effects.is_none()
 }
 

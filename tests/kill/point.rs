@@ -1,5 +1,6 @@
 //! Where a process is killed, as a word that crosses to the process.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -25,8 +26,22 @@ pub(crate) struct Point {
 pub(crate) struct Plan {
     pub args: Vec<String>,
     pub point: Option<Point>,
-    /// Where to leave the number of effects, when the process lives to the end.
-    pub count: String,
+    /// Where to leave its effects, when it lives to the end.
+    pub account: String,
+}
+
+/// An effect that took place.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Seen {
+    /// The name of its [`Op`].
+    pub op: String,
+    pub path: PathBuf,
+}
+
+impl Seen {
+    pub(crate) fn is(&self, op: Op) -> bool {
+        self.op == format!("{op:?}")
+    }
 }
 
 const OPS: [Op; 10] = [
@@ -117,6 +132,7 @@ pub(crate) fn carry_out(word: &str) -> ! {
     }
     let args = std::iter::once("agent".to_owned()).chain(plan.args).map(Into::into);
     let code = agent::run(args, Arc::new(disk.clone()));
-    std::fs::write(plan.count, disk.effects().len().to_string()).unwrap();
+    let seen = disk.effects().into_iter().map(|effect| Seen { op: format!("{:?}", effect.op), path: effect.path });
+    std::fs::write(plan.account, serde_json::to_string(&seen.collect::<Vec<_>>()).unwrap()).unwrap();
     std::process::exit(code.into());
 }

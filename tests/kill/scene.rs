@@ -4,7 +4,7 @@ use protocol::{ItemKind, Role};
 use serde_json::json;
 use testkit::{Agent, Home, Reply, Request, Run, Server};
 
-use crate::point::{Plan, Point};
+use crate::point::{Plan, Point, Seen};
 
 /// What the client asks for.
 pub(crate) const PROMPT: &str = "ROOT-TASK: have it explored and built, then built again.";
@@ -13,6 +13,9 @@ pub(crate) const ANSWER: &str = "everything is explored and built twice";
 
 /// The test that a killed process is: see [`crate::point::carry_out`].
 const CHILD: &str = "tests::a_run_that_nobody_kills";
+
+/// In the environment of everything that an agent starts.
+const TOKEN: &str = "AGENT_PROCESS_TOKEN=";
 
 const EXPLORE: &str = "EXPLORER-TASK: look around and report.";
 const BUILD: &str = "WORKER-TASK: build it, tell the others, report.";
@@ -25,6 +28,9 @@ const MAX_WAITS: usize = 40;
 
 /// The command of the worker: it leaves something running that only the end of its process group ends.
 const COMMAND: &str = "sleep 1000 > /dev/null 2>&1 & echo built";
+
+/// Characters of the worker's second answer: more than a mail holds, so that the whole of it goes into a file.
+pub(crate) const LONG: usize = 40_000;
 
 /// The model: a function of the conversation alone, so that it answers the same after a kill as before.
 pub(crate) fn brain(request: &Request) -> Reply {
@@ -79,7 +85,11 @@ fn worker(request: &Request, again: bool) -> Reply {
             reply = reply.call("send_message", json!({"target": target, "message": words}));
         }
     }
-    if reply.has_calls() { reply } else { reply.text(if again { "worked(2)" } else { "worked(1)" }) }
+    match (reply.has_calls(), again) {
+        (true, _) => reply,
+        (false, false) => reply.text("worked(1)"),
+        (false, true) => reply.text(format!("worked(2) {}", "x".repeat(LONG))),
+    }
 }
 
 /// Whether this call has been made, with an output that says so.
@@ -114,17 +124,45 @@ impl Scene {
         Agent::new(env!("CARGO_BIN_EXE_agent"), &self.home).args(args.iter().copied()).run()
     }
 
-    /// The command on a disk that kills it, and how many effects it had when it was not killed.
-    pub(crate) fn killed(&self, args: &[&str], point: Option<&Point>) -> (Run, Option<usize>) {
-        let count = self.home.temporary().join("effects");
-        let _ = std::fs::remove_file(&count);
+    /// The command on a disk that kills it. What it did to the disk, when it was not killed.
+    pub(crate) fn killed(&self, args: &[&str], point: Option<&Point>) -> (Run, Option<Vec<Seen>>) {
+        let account = self.home.temporary().join("effects");
+        let _ = std::fs::remove_file(&account);
         let plan = Plan {
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
             point: point.cloned(),
-            count: count.display().to_string(),
+            account: account.display().to_string(),
         };
         let run = Agent::this_test(CHILD, &serde_json::to_string(&plan).unwrap(), &self.home).run();
-        let counted = std::fs::read_to_string(count).ok();
-        (run, counted.map(|count| count.parse().unwrap()))
+        let account = std::fs::read_to_string(account).ok();
+        (run, account.map(|account| serde_json::from_str(&account).unwrap()))
+    }
+
+    /// Processes that agents of this home started and that run.
+    pub(crate) fn processes(&self) -> Vec<String> {
+        let home = format!("HOME={}", self.home.user().display());
+        let mine = |environment: &[u8]| {
+            let holds = |word: &[u8]| environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(word));
+            holds(TOKEN.as_bytes()) && holds(home.as_bytes())
+        };
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        let mine = all.filter(|entry| std::fs::read(entry.path().join("environ")).is_ok_and(|read| mine(&read)));
+        mine.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    /// Ends them, as a loss of power would: it spares nobody.
+    pub(crate) fn end_processes(&self) {
+        let left = self.processes();
+        if !left.is_empty() {
+            let script = format!("kill -9 {}", left.join(" "));
+            Agent::new("/bin/sh", &self.home).args(["-c", &script]).run();
+        }
+    }
+}
+
+impl Drop for Scene {
+    /// A test that fails leaves no process either.
+    fn drop(&mut self) {
+        self.end_processes();
     }
 }

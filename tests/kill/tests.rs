@@ -1,7 +1,9 @@
+use std::path::Path;
+
 use testkit::{Op, child_value};
 
 use crate::case::{comes_back, kill_run, run_killed};
-use crate::point::{self, Point, any, bytes, call, line, mail, op};
+use crate::point::{self, Point, Seen, any, bytes, call, line, mail, op};
 use crate::scene::{ANSWER, PROMPT, Scene};
 use crate::verify::assert_whole;
 
@@ -15,7 +17,7 @@ fn a_run_that_nobody_kills() {
     let (run, effects) = scene.killed(&["run", PROMPT], None);
     run.assert_code(0);
     assert!(run.stdout.contains(ANSWER), "{run:?}");
-    assert!(effects.is_some_and(|effects| effects > 80), "{effects:?}");
+    assert!(effects.is_some_and(|effects| effects.len() > 80));
     assert_whole(&scene, true);
 }
 
@@ -91,25 +93,33 @@ fn power_is_lost_at_syncs_and_ends() {
     power_lost_at(&[op(Op::SyncDir, 4), op(Op::SyncDir, 6), line("process", 2), call("wait_agent", 1)]);
 }
 
-/// Effects of the scenario when nobody kills it; a run may have a few more or less.
-fn effects(scene: &Scene, args: &[&str]) -> usize {
+/// What the command does to the disk when nobody kills it; another run may have a few effects more or less.
+fn effects(scene: &Scene, args: &[&str]) -> Vec<Seen> {
     let (run, effects) = scene.killed(args, None);
     run.assert_code(0);
     effects.unwrap()
 }
 
-/// One kill at every `of`-th effect of any kind, in turn before, within and after it.
-fn sweep(shard: usize, of: usize) {
-    let all = effects(&Scene::new(), &["run", PROMPT]);
-    let mut kills = 0;
-    for n in (shard + 1..=all).step_by(of) {
-        for when in 0..3 {
-            let point = any(n).when(when);
-            println!("{point:?}");
-            kills += usize::from(kill_run(&point));
-        }
+/// Before each of these effects and, of a write, in the middle of it; after the last. "After" is before the next.
+fn each(effects: &[Seen]) -> Vec<Point> {
+    let mut points = Vec::new();
+    for (n, effect) in (1..).zip(effects) {
+        points.push(any(n));
+        points.extend(effect.is(Op::Write).then(|| any(n).when(1)));
     }
-    assert!(kills > all / of, "{kills} kills among {all} effects");
+    points.push(any(effects.len()).when(2));
+    points
+}
+
+/// One kill at every `of`-th of those points.
+fn sweep(shard: usize, of: usize) {
+    let points = each(&effects(&Scene::new(), &["run", PROMPT]));
+    let mut kills = 0;
+    for point in points.iter().skip(shard).step_by(of) {
+        println!("{point:?}");
+        kills += usize::from(kill_run(point));
+    }
+    assert!(kills > points.len() / of / 2, "{kills} kills at {} points", points.len());
 }
 
 #[test]
@@ -132,25 +142,60 @@ fn at_every_effect_4_of_4() {
     sweep(3, 4);
 }
 
-/// Kills the scenario at `point`, then every takeover of what that left at one of its effects, then `args` again.
-fn twice(point: &Point, args: &[&str]) {
+/// Kills the scenario at `point`, then `args` on what that left at every `step`-th of its effects, and brings it back.
+fn twice(point: &Point, args: &[&str], step: usize) {
     let scene = Scene::new();
     assert!(run_killed(&scene, &["run", PROMPT], point), "the scenario does not get to {point:?}");
-    let whole = scene.copy();
-    let all = effects(&whole, args);
-    if args.contains(&"--continue") {
-        assert_whole(&whole, false);
-    }
-    for (n, when) in (1..=all).flat_map(|n| [(n, 0), (n, 1), (n, 2)]) {
-        let again = any(n).when(when);
+    let again = each(&effects(&scene.copy(), args));
+    for again in again.iter().step_by(step) {
         println!("{point:?}, then {again:?}");
         let copy = scene.copy();
-        run_killed(&copy, args, &again);
-        comes_back(&copy, true);
+        let killed = run_killed(&copy, args, again);
+        if !killed && args.contains(&"--continue") {
+            assert_whole(&copy, true);
+        } else {
+            comes_back(&copy, true);
+        }
     }
 }
 
+const RESUME: [&str; 1] = ["resume"];
+const CONTINUE: [&str; 2] = ["resume", "--continue"];
+
 #[test]
-fn while_taking_over() {
-    twice(&mail("result", 1), &["resume"]);
+fn while_taking_over_owed_results() {
+    twice(&mail("result", 1), &RESUME, 1);
+    twice(&mail("result", 3), &RESUME, 1);
+}
+
+#[test]
+fn while_taking_over_processes_and_half_a_child() {
+    twice(&line("process", 2).when(2), &RESUME, 1);
+    twice(&mail("spawn", 2).when(1), &RESUME, 1);
+}
+
+#[test]
+fn while_going_on() {
+    twice(&call("wait_agent", 1).when(2), &CONTINUE, 5);
+    twice(&call("followup_task", 1).when(2), &CONTINUE, 3);
+}
+
+/// What a killed process wrote may not be on the disk. It has to be before anything is written that stands on it:
+/// that a mail was accepted, that a child was spawned.
+#[test]
+fn taking_over_syncs_what_it_finds_before_it_writes() {
+    let scene = Scene::new();
+    assert!(run_killed(&scene, &["run", PROMPT], &mail("message", 2).when(2)));
+    let effects = effects(&scene, &RESUME);
+    let first = |op: Op, path: &Path| effects.iter().position(|seen| seen.is(op) && seen.path == path);
+    let written = effects.iter().position(|seen| seen.is(Op::Write)).unwrap();
+    for opened in effects.iter().filter(|seen| seen.is(Op::Open)) {
+        let synced = first(Op::Sync, &opened.path).unwrap();
+        assert!(synced < written, "{} is synced after a write: {effects:#?}", opened.path.display());
+        let folders = opened.path.ancestors().skip(1).take_while(|folder| folder.starts_with(scene.home.path()));
+        for folder in folders {
+            let synced = first(Op::SyncDir, folder);
+            assert!(synced.is_some_and(|at| at < written), "{} is not synced first: {effects:#?}", folder.display());
+        }
+    }
 }

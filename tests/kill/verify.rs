@@ -9,10 +9,7 @@ use rollout::{Edge, ItemRecord, Line, RealDisk, Record, State, Store};
 use stdx::AbsPath;
 use testkit::{assert_bounded, assert_closed, assert_invariants};
 
-use crate::scene::{ANSWER, Scene};
-
-/// In the environment of everything that an agent starts.
-const TOKEN: &str = "AGENT_PROCESS_TOKEN=";
+use crate::scene::{ANSWER, LONG, Scene};
 
 /// All agents of a home: their state and their lines. Writes nothing.
 pub(crate) fn load(home: &Path) -> Vec<(State, Vec<Line>)> {
@@ -38,6 +35,7 @@ pub(crate) fn assert_whole(scene: &Scene, remembered: bool) {
     every_task_has_one_end(&agents);
     calls_tell_the_truth(&agents);
     client_is_answered(&agents);
+    no_scraps(scene.home.path());
     let requests = scene.server.requests();
     if remembered {
         assert_invariants(&scene.home, &requests);
@@ -49,15 +47,7 @@ pub(crate) fn assert_whole(scene: &Scene, remembered: bool) {
 
 /// Nothing that an agent of this home started runs on.
 pub(crate) fn no_orphans(scene: &Scene) {
-    let home = format!("HOME={}", scene.home.user().display());
-    let mine = |environment: &[u8]| {
-        let holds = |word: &[u8]| environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(word));
-        holds(TOKEN.as_bytes()) && holds(home.as_bytes())
-    };
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let left = processes.filter(|entry| std::fs::read(entry.path().join("environ")).is_ok_and(|read| mine(&read)));
-    let left: Vec<String> = left.map(|entry| entry.path().display().to_string()).collect();
-    assert!(left.is_empty(), "processes survive: {left:?}");
+    assert_eq!(scene.processes(), [""; 0], "processes survive");
 }
 
 fn at_rest(state: &State, lines: &[Line]) {
@@ -94,6 +84,21 @@ fn mail_is_exactly_once(agents: &[(State, Vec<Line>)]) {
     }
     let twice: Vec<_> = accepted.iter().filter(|(_, times)| **times != 1).collect();
     assert!(twice.is_empty(), "accepted more than once: {twice:?}");
+}
+
+/// Files of agents that never were are set aside, and a long body is whole in its file.
+fn no_scraps(home: &Path) {
+    let store = Store::new(AbsPath::new(home).unwrap(), Arc::new(RealDisk));
+    let unborn = store.scan().unwrap().unborn;
+    assert!(unborn.is_empty(), "not set aside: {unborn:?}");
+    let mut long = 0;
+    for mail in load(home).iter().flat_map(|(_, lines)| mails(lines)) {
+        let Some(file) = &mail.whole else { continue };
+        let whole = std::fs::read_to_string(file).unwrap();
+        assert!(whole.len() > LONG && whole.starts_with(&mail.body), "{file} does not hold all of {}", mail.id);
+        long += 1;
+    }
+    assert_eq!(long, 1, "the second answer of the worker is long");
 }
 
 /// Each task ends once; if an agent gave it, that agent has one result of it, and the debt is settled.

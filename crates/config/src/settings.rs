@@ -40,6 +40,8 @@ pub struct Config {
     pub approval: Approval,
     /// The roles a tree may use; empty for all.
     pub roles: Vec<String>,
+    /// Folders of projects whose own files are read.
+    pub trusted_projects: Vec<String>,
     /// Turns that may work at once.
     pub max_running: usize,
     /// Agents that may be in memory at once.
@@ -107,6 +109,7 @@ impl Default for Config {
             sandbox: SANDBOX,
             approval: APPROVAL,
             roles: Vec::new(),
+            trusted_projects: Vec::new(),
             max_running: MAX_RUNNING,
             max_resident: MAX_RESIDENT,
             max_depth: MAX_DEPTH,

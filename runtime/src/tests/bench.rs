@@ -40,13 +40,9 @@ impl Bench {
         let me = Address { path: AgentPath::root(), thread: ThreadId::new() };
         let meta = meta(&me, &store);
         let opened = EdgeRecord { status: EdgeStatus::Open, reason: "test".to_owned(), by: "user".to_owned() };
-        // A first mail that wakes nobody: without one a file is not a rollout.
-        let first = mail(&me, MailKind::Input, false, 1, "good morning");
-        let birth = vec![Record::Edge(opened), Record::Mail(Box::new(first.clone()))];
-        let writer = store.create(meta.clone(), birth).await.unwrap();
-        let mut state = State::new(meta);
-        state.apply_record(stdx::now(), 3, &Record::Mail(Box::new(first.clone())));
-        let inbox = Arc::new(Inbox::new(Mailbox::restore::<Option<ThreadId>>(vec![first], [], [])));
+        let writer = store.create(meta.clone(), vec![Record::Edge(opened)]).await.unwrap();
+        let state = State::new(meta);
+        let inbox = Arc::new(Inbox::new(Mailbox::default()));
         let model = Arc::new(Scripted::new(store.clone(), replies));
         let host = Arc::new(Keeper::default());
         let setup = Setup {
@@ -158,12 +154,17 @@ impl Bench {
         lock(&self.host.events).iter().filter(|event| matches!(event, EventKind::TurnStarted { .. })).count()
     }
 
-    /// Ends the agent and checks what must hold whatever the test did.
-    pub(super) async fn finish(self) {
-        self.rest().await;
+    /// Ends the agent's node of the tree, and waits until nothing of it runs.
+    pub(super) async fn end(&self) {
         self.cancel.cancel();
         self.tracker.close();
         self.tracker.wait().await;
+    }
+
+    /// Ends the agent and checks what must hold whatever the test did.
+    pub(super) async fn finish(self) {
+        self.rest().await;
+        self.end().await;
         assert_eq!(*lock(&self.model.wrong), [""; 0]);
         assert_eq!(*lock(&self.host.held), 0, "slots");
         let lines = self.store.read(self.me.thread).unwrap().lines;

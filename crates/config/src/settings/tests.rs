@@ -190,10 +190,10 @@ fn malformed_files() {
 fn unknown_keys() {
     check(
         "max_runing = 4\nzebra = 1",
-        expect![[r"
+        expect![[r#"
             warning: unknown key max_runing in ~/.agent/config.toml:1 is ignored; did you mean `max_running`?
-            warning: unknown key zebra in ~/.agent/config.toml:2 is ignored; known here: model, sandbox, approval, roles, max_running, max_resident, max_depth, max_agents, budget_tokens, budget_usd, providers, models, permissions, profiles
-            ok"]],
+            warning: unknown key zebra in ~/.agent/config.toml:2 is ignored; known here: model, sandbox, approval, roles, trusted_projects, max_running, max_resident, max_depth, max_agents, budget_tokens, budget_usd, providers, models, permissions, profiles
+            ok"#]],
     );
     check(
         "[provider.lab]\nbase_url = \"http://a\"",
@@ -320,6 +320,7 @@ fn each_layer_replaces_the_ones_before() {
         sandbox = "danger-full-access" (the defaults)
         approval = "never" (the defaults)
         roles = [] (the defaults)
+        trusted_projects = [] (the defaults)
         max_running = 2 (~/.agent/config.toml:1)
         max_resident = 3 (~/.agent/config.toml:6)
         max_depth = 5 (`-c max_depth=5`)
