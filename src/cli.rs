@@ -99,7 +99,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// Roles that the tree may use: default, explorer, worker, separated by commas (default: all)
+    /// Roles that the tree may use, such as explorer,worker; `agent roles` lists them (default: all)
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) roles: Option<Vec<String>>,
     /// The task; `-` or nothing reads it from stdin

@@ -66,8 +66,13 @@ impl From<TreeError> for Failure {
         let message = error.to_string();
         match error {
             TreeError::Model(error) => error.into(),
-            TreeError::Lock(error @ LockError::Owned(_)) => {
-                Self { code: OWNED, message: error.to_string(), hints: Vec::new() }
+            TreeError::Lock(LockError::Owned(owner)) => {
+                let meanwhile = "`agent tree` and `agent log` show what it does".to_owned();
+                let end = match owner.pid {
+                    0 => "wait for it to end, then give this command again".to_owned(),
+                    pid => format!("wait for it to end, or end it with `kill {pid}`, then give this command again"),
+                };
+                Self { code: OWNED, message, hints: vec![end, meanwhile] }
             }
             TreeError::NoTree(_)
             | TreeError::NoAgent { .. }
@@ -98,5 +103,29 @@ pub(crate) fn of(answer: &Answer) -> u8 {
             Some(ErrorKind::Unreachable | ErrorKind::Refused) => PROVIDER,
             _ => ERRORED,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::TaskEnd;
+    use runtime::Fault;
+
+    use super::*;
+
+    #[test]
+    fn how_a_task_ends_decides_the_code() {
+        let code = |outcome: Outcome, fault: Option<ErrorKind>| {
+            let fault = fault.map(|kind| Fault { kind, hints: Vec::new() });
+            of(&Answer { end: TaskEnd { outcome, text: None, reason: None }, fault })
+        };
+        assert_eq!(code(Outcome::Completed, None), 0);
+        for kind in [ErrorKind::Rejected, ErrorKind::Quota, ErrorKind::WindowExceeded, ErrorKind::Interrupted] {
+            assert_eq!(code(Outcome::Errored, Some(kind)), 1);
+        }
+        assert_eq!(code(Outcome::Errored, Some(ErrorKind::Unreachable)), 3);
+        assert_eq!(code(Outcome::Errored, Some(ErrorKind::Refused)), 3);
+        assert_eq!(code(Outcome::OverBudget, None), 4);
+        assert_eq!(code(Outcome::Interrupted, None), 130);
     }
 }

@@ -6,6 +6,9 @@ use stdx::one_line;
 /// Characters of a line after the path.
 const WIDTH: usize = 110;
 
+/// Of a line that says what went wrong: what is done about it stands at its end.
+const WIDTH_BAD: usize = 300;
+
 /// Turns events into lines.
 pub(crate) struct Progress {
     colour: bool,
@@ -129,7 +132,7 @@ impl Progress {
 
     fn render(&mut self, path: &str, mark: Mark, text: &str) -> String {
         self.column = self.column.max(path.len()).min(32);
-        let text = one_line(text, WIDTH);
+        let text = one_line(text, if matches!(mark, Mark::Bad) { WIDTH_BAD } else { WIDTH });
         let (sign, width) = (mark.sign(), self.column);
         if self.colour {
             format!("\x1b[1m{path:width$}\x1b[0m {}{sign} {text}\x1b[0m", mark.colour())

@@ -107,10 +107,11 @@ pub(crate) fn oddities(report: &TakeoverReport) -> Vec<String> {
     for agent in &report.agents {
         let path = &agent.path;
         if agent.cut.torn > 0 {
-            lines.push(format!("{path}: an unfinished write of {} bytes was cut off", agent.cut.torn));
+            lines.push(format!("{path}: an unfinished write of {} was cut off", many(agent.cut.torn, "byte")));
         }
         if agent.cut.skipped > 0 {
-            lines.push(format!("{path}: {} lines could not be read and were passed over", agent.cut.skipped));
+            lines
+                .push(format!("{path}: passed over {} that could not be read", many(agent.cut.skipped as u64, "line")));
         }
         for command in &agent.swept {
             lines.push(format!("{path}: ended what a crash left running: {command}"));
@@ -126,6 +127,11 @@ pub(crate) fn oddities(report: &TakeoverReport) -> Vec<String> {
     lines
 }
 
+/// So many of them.
+fn many(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 fn told(agent: &AgentReport) -> String {
     let mut parts = vec![match (agent.status, agent.last) {
         _ if agent.cut.in_turn => "cut off in the middle of a turn".to_owned(),
@@ -135,19 +141,19 @@ fn told(agent: &AgentReport) -> String {
         (status, _) => status.to_string(),
     }];
     if agent.cut.calls > 0 {
-        parts.push(format!("{} calls broke off", agent.cut.calls));
+        parts.push(format!("{} broke off", many(agent.cut.calls as u64, "call")));
     }
     if agent.unread > agent.unread_results {
         parts.push(format!("{} unread", agent.unread - agent.unread_results));
     }
     if agent.unread_results > 0 {
-        parts.push(format!("{} results not read", agent.unread_results));
+        parts.push(format!("{} not read", many(agent.unread_results as u64, "result")));
     }
     if agent.cut.paid > 0 {
-        parts.push(format!("{} results sent on now", agent.cut.paid));
+        parts.push(format!("{} sent on now", many(agent.cut.paid as u64, "result")));
     }
     if !agent.swept.is_empty() {
-        parts.push(format!("{} processes ended", agent.swept.len()));
+        parts.push(format!("{} ended", many(agent.swept.len() as u64, "command")));
     }
     format!("{} · {}", agent.role, parts.join(" · "))
 }

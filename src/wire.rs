@@ -34,6 +34,10 @@ impl Setting {
         // With `-C` the present folder need not even exist.
         let called_in = folder(None).unwrap_or_else(|_| cwd.clone());
         let home = config::agent_home(&env)?;
+        if home.exists() && !home.is_dir() {
+            let failure = Failure::usage(format!("trees are kept in {}, and that is not a folder", env.tilde(&home)));
+            return Err(failure.hint("set AGENT_HOME to a folder; it is made when it is not there"));
+        }
         Ok(Self { store: Store::new(home, disk), common, env, cwd, called_in })
     }
 
@@ -207,4 +211,28 @@ fn folder(cd: Option<&Path>) -> Result<AbsPath, Failure> {
         return Err(Failure::usage(format!("cannot work in {shown}: it is not a folder")).hint("-C DIR names another"));
     }
     AbsPath::new(path).map_err(|error| Failure::usage(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_kept_is_refused() {
+        let with = |change: fn(&mut Config)| {
+            let mut config = Config::default();
+            change(&mut config);
+            refuse_unbuilt(&config).err().map(|failure| (failure.code(), failure.message))
+        };
+        assert!(with(|_| ()).is_none(), "the defaults are");
+        for (change, key) in [
+            ((|c| c.budget_tokens = Some(5)) as fn(&mut Config), "`budget_tokens`"),
+            (|c| c.budget_usd = Some(0.5), "`budget_usd`"),
+            (|c| c.sandbox = Sandbox::ReadOnly, "sandbox `read-only`"),
+            (|c| c.approval = Approval::Untrusted, "approval `untrusted`"),
+        ] {
+            let (code, message) = with(change).unwrap();
+            assert!(code == crate::exit::USAGE && message.starts_with(key), "{message}");
+        }
+    }
 }

@@ -95,6 +95,7 @@ impl Tree {
             hands.end_processes().await;
         }
         node.facts().resident = false;
+        self.forget(node.meta.id);
         if let Err(error) = self.empty(node, &stop.reason).await {
             self.0.bus.emit(
                 &node.address,

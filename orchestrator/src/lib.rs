@@ -16,6 +16,7 @@ mod report;
 mod slots;
 mod snapshot;
 mod spawn;
+mod submit;
 mod takeover;
 mod tools;
 mod tree;
@@ -26,4 +27,8 @@ pub use error::TreeError;
 pub use options::Options;
 pub use report::{AgentReport, Cut, TakeoverReport};
 pub use snapshot::{Row, Snapshot, TreeHead, list, snapshot};
+pub use submit::{Mode, NotSubmitted, Submitted};
 pub use tree::{Answer, Pending, Tree};
+
+#[cfg(test)]
+mod tests;

@@ -120,6 +120,7 @@ impl Tree {
     /// processes run, stays.
     async fn evict(&self) {
         let max = self.0.options.limits.max_resident;
+        let _one = self.0.evicting.lock().await;
         let candidates: Vec<ThreadId> = {
             let residents = self.residents();
             // All of them: however many work or wait for others, an idle one behind them is found.
@@ -143,6 +144,7 @@ impl Tree {
             self.residents().pop(&thread);
             drop(life);
             self.0.bus.emit(&node.address, EventKind::AgentEvicted);
+            self.changed();
         }
     }
 
@@ -156,6 +158,11 @@ impl Tree {
 
     fn touch(&self, thread: ThreadId) {
         self.residents().put(thread, ());
+    }
+
+    /// Takes an agent that has lost its session out of the table.
+    pub(crate) fn forget(&self, thread: ThreadId) {
+        self.residents().pop(&thread);
     }
 
     fn residents(&self) -> std::sync::MutexGuard<'_, lru::LruCache<ThreadId, ()>> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use mailbox::{Offer, Route, cut_body, route_result, route_undelivered};
+use mailbox::{Mailbox, Offer, Route, cut_body, route_result, route_undelivered};
 use protocol::{Address, EventKind, Mail, MailId, MailKind, Party, TreeId};
 use rollout::{Record, Store, TaskDone};
 use runtime::TurnReport;
@@ -61,7 +61,18 @@ impl Tree {
     }
 
     /// As [`Tree::deliver`], but wakes nobody. False when the mail was there already.
-    pub(crate) async fn deliver_quietly(&self, to: &Arc<Node>, mut mail: Mail) -> Result<bool, TreeError> {
+    pub(crate) async fn deliver_quietly(&self, to: &Arc<Node>, mail: Mail) -> Result<bool, TreeError> {
+        self.deliver_if(to, mail, |_| true).await
+    }
+
+    /// As [`Tree::deliver_quietly`], if `admit` says so; it is asked under the lock under which the mail is written.
+    /// False when it said no, too.
+    pub(crate) async fn deliver_if(
+        &self,
+        to: &Arc<Node>,
+        mut mail: Mail,
+        admit: impl FnOnce(&Mailbox) -> bool,
+    ) -> Result<bool, TreeError> {
         let writer = self.0.options.store.writer(to.meta.id)?;
         let preview = one_line(&mail.body, PREVIEW);
         let known;
@@ -73,6 +84,9 @@ impl Tree {
                 Offer::Full(refused) => return Err(refused.into()),
             }
             if !known {
+                if !admit(&mailbox) {
+                    return Ok(false);
+                }
                 mail.sequence = mailbox.next_sequence(&mail.from);
                 writer.append(&[Record::Mail(Box::new(mail.clone()))])?;
                 mailbox.accept(mail.clone());

@@ -82,6 +82,13 @@ impl Slots {
         self.lock().queue.iter().position(|waiter| waiter.who == who).map(|index| index + 1)
     }
 
+    /// Slots that are taken, and turns that queue.
+    #[cfg(test)]
+    pub(crate) fn in_use(&self) -> (usize, usize) {
+        let state = self.lock();
+        (state.taken, state.queue.len())
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

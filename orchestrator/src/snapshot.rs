@@ -132,7 +132,8 @@ pub fn snapshot(store: &Store, tree: TreeId, alive: impl Fn(&OwnerHint) -> bool)
         match store.load(head.meta.id) {
             Ok(loaded) => {
                 if loaded.skipped > 0 {
-                    problems.push(format!("{}: {} lines could not be read", loaded.file, loaded.skipped));
+                    let lines = if loaded.skipped == 1 { "line" } else { "lines" };
+                    problems.push(format!("{}: {} {lines} could not be read", loaded.file, loaded.skipped));
                 }
                 states.push(loaded.state);
             }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use agent_graph::Graph;
 use protocol::{EffectId, Mail, MailId, MailKind, Outcome, Party, TaskId, ThreadId, TreeId};
-use rollout::{Limits, Obligation, OpenCall, Opened, Record, TaskDone};
+use rollout::{Limits, Obligation, OpenCall, Opened, Record, TaskDone, Unborn};
 use runtime::{MAY_HAVE_RUN, closing};
 use tokio_util::sync::CancellationToken;
 
@@ -38,14 +38,6 @@ impl Tree {
         // Again under the lock: the last owner may have spawned since.
         let scan = options.store.scan()?;
         let mut problems: Vec<String> = Vec::new();
-        let mut unborn = Vec::new();
-        for file in scan.unborn.iter().filter(|file| file.tree == Some(id)) {
-            match options.store.set_aside(&file.file) {
-                Ok(aside) => unborn.push(aside.to_string()),
-                Err(error) => problems.push(error.to_string()),
-            }
-        }
-
         let mut order: Vec<ThreadId> = Vec::new();
         let mut found: HashMap<ThreadId, Found> = HashMap::new();
         for head in scan.tree(id) {
@@ -59,11 +51,23 @@ impl Tree {
                 Err(error) => problems.push(error.to_string()),
             }
         }
+        // Before the calls are answered: a file that broke off in its first line says whose it is only by them.
+        let mut unborn = Vec::new();
+        for file in scan.unborn.iter().filter(|file| is_ours(file, id, &found)) {
+            match options.store.set_aside(&file.file) {
+                Ok(aside) => unborn.push(aside.to_string()),
+                Err(error) => problems.push(error.to_string()),
+            }
+        }
         let root = found.get(&id.root()).ok_or(TreeError::NoRoot(id))?;
         let stored = root.opened.loaded.state.limits.clone();
         options.limits = merged(options.limits, stored.as_ref());
         options.roles = options.roles.restrict(&options.limits.roles)?;
 
+        // What was read may never have been synced by the process that wrote it. It is before anything is written that
+        // stands on it: an output that says that a mail was accepted or a child spawned.
+        let held = found.values().map(|found| options.store.hold(&found.opened.writer));
+        futures::future::try_join_all(held).await?;
         close_transcripts(&order, &mut found).await?;
 
         let tree = Self::new(id, options, lock);
@@ -237,6 +241,16 @@ fn successor(lost: &Mail, known: impl Fn(MailId) -> bool) -> Mail {
     }
 }
 
+/// Whether a file whose first write is not complete was to be an agent of this tree: its first line says so, or, when
+/// that is torn too, an open call of the tree whose child carries its id.
+fn is_ours(file: &Unborn, tree: TreeId, found: &HashMap<ThreadId, Found>) -> bool {
+    let mut calls = found.values().flat_map(|found| &found.opened.loaded.state.open_calls);
+    match file.tree {
+        Some(of) => of == tree,
+        None => calls.any(|open| open.effect.is_some_and(|effect| effect.thread() == file.thread)),
+    }
+}
+
 /// Answers every open call and ends every open turn, each agent in one write, all synced before anything that follows
 /// from it is written elsewhere.
 async fn close_transcripts(order: &[ThreadId], found: &mut HashMap<ThreadId, Found>) -> Result<(), TreeError> {
@@ -273,7 +287,6 @@ async fn close_transcripts(order: &[ThreadId], found: &mut HashMap<ThreadId, Fou
             }
         }
     }
-    // What was read may never have been synced by the process that wrote it; what follows stands on it.
     let writers = found.values().map(|found| found.opened.writer.sync());
     futures::future::try_join_all(writers).await?;
     Ok(())

@@ -38,6 +38,8 @@ pub(crate) struct Inner {
     pub(crate) nodes: DashMap<ThreadId, Arc<Node>>,
     /// Who was used last. A std mutex: it is never held across I/O.
     pub(crate) residents: Mutex<LruCache<ThreadId, ()>>,
+    /// Held while agents are unloaded, so that two who look at once do not unload one too many.
+    pub(crate) evicting: tokio::sync::Mutex<()>,
     pub(crate) heads: life::Heads,
     pub(crate) models: Mutex<HashMap<String, Arc<dyn Model>>>,
     /// Clients that wait for the end of their task.
@@ -161,6 +163,7 @@ impl Tree {
             graph: Mutex::new(Family { graph: Graph::new(), reserved: Vec::new() }),
             nodes: DashMap::new(),
             residents: Mutex::new(LruCache::unbounded()),
+            evicting: tokio::sync::Mutex::default(),
             heads: life::Heads::default(),
             models: Mutex::default(),
             answers: Mutex::default(),

@@ -98,7 +98,7 @@ impl Core {
             tasks: Vec::new(),
             total: state.usage,
             spent: Usage::default(),
-            window_used: 0,
+            window_used: state.window_used,
             turn_began: 0,
             context: state.turn_context,
         }

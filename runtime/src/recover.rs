@@ -63,7 +63,8 @@ pub(crate) async fn reload(setup: &Setup) -> Result<(State, Option<TurnReport>),
         Obligation::Return { .. } => None,
     });
     let tasks: Vec<TaskDone> = unpaid.chain(ends(&records)).collect();
-    let owed = (!tasks.is_empty()).then(|| report(&state, REASON, tasks));
+    // The agent is well now and about to go on.
+    let owed = (!tasks.is_empty()).then(|| TurnReport { broken: false, ..report(&state, REASON, tasks) });
     let state = if records.is_empty() { state } else { read(setup)? };
     Ok((state, owed))
 }

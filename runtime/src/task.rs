@@ -63,12 +63,16 @@ pub(crate) async fn run_task(core: &mut Core, stopped: &Stopped, cancel: &Cancel
         })
         .collect();
     let written = write_end(core, turn, &end, &tasks).await;
-    if let Err(error) = &written {
-        core.setup.host.emit(EventKind::Error {
-            message: format!("the end of a turn of {} could not be written: {error}", core.setup.agent.path),
-            hints: vec!["free space or repair the disk, then `agent resume`: the rollout is intact up to here".into()],
-        });
-    }
+    let end = match &written {
+        Ok(()) => end,
+        Err(error) => {
+            let message = format!("the end of a turn of {} could not be written: {error}", core.setup.agent.path);
+            let hint = "free space or repair the disk, then `agent resume`: the rollout is intact up to here";
+            core.setup.host.emit(EventKind::Error { message: message.clone(), hints: vec![hint.to_owned()] });
+            // Not completed as long as it may be lost, whatever the model said.
+            TaskEnd { outcome: Outcome::Errored, text: end.text, reason: Some(message) }
+        }
+    };
     core.setup.host.emit(EventKind::TurnCompleted {
         turn,
         outcome: end.outcome,
@@ -89,7 +93,10 @@ async fn passes(core: &mut Core, turn: TurnId, cancel: &CancellationToken) -> Re
     let mut input = core.setup.inbox.lock().begin_turn();
     loop {
         let turned = run_turn(core, turn, std::mem::take(&mut input), &cancel.child_token()).await?;
-        if !matches!(turned, Turned::Ended) || !core.setup.inbox.lock().has_pending() {
+        // Looked at and ended under one lock: whoever steers is told truly whether there was a turn to join.
+        let mut mailbox = core.setup.inbox.lock();
+        if !matches!(turned, Turned::Ended) || !mailbox.has_pending() {
+            mailbox.end_turn();
             return Ok(turned);
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use orchestrator::{Answer, Pending, Tree};
 use protocol::{EventKind, Outcome, TaskEnd, TreeEvent, TreeId, UnreadResult};
 use stdx::one_line;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinHandle;
 
@@ -18,6 +19,7 @@ pub(super) struct Drive {
     tree: Tree,
     json: bool,
     shown: JoinHandle<()>,
+    interrupts: Interrupts,
     resume: String,
 }
 
@@ -30,15 +32,15 @@ impl Drive {
         let shown = tokio::spawn(show(events, json, colour));
         // Both: the words for a root that was interrupted, and a start for what never began.
         let resume = format!("agent resume --tree {} --continue \"go on\"", tree.id());
-        Self { tree, json, shown, resume }
+        Self { tree, json, shown, interrupts: Interrupts::listen(), resume }
     }
 
     /// Waits for a task's end and then for the whole tree to be quiet, prints the answer, and lets go of the tree.
-    pub(super) async fn finish(self, pending: Pending) -> u8 {
+    pub(super) async fn finish(mut self, pending: Pending) -> u8 {
         let who = if pending.agent.is_root() { "the root".to_owned() } else { pending.agent.to_string() };
         let answer = tokio::select! {
             answer = pending.answer() => answer,
-            () = interrupted() => return self.interrupt().await,
+            () = self.interrupts.next() => return self.interrupt().await,
         };
         match self.tree.at_work() {
             0 => {}
@@ -47,7 +49,7 @@ impl Drive {
         }
         tokio::select! {
             () = self.tree.quiet() => {}
-            () = interrupted() => return self.interrupt().await,
+            () = self.interrupts.next() => return self.interrupt().await,
         }
         let unread = self.tree.unread_results();
         self.tree.finished(&answer);
@@ -56,10 +58,10 @@ impl Drive {
     }
 
     /// Waits for the tree to be quiet, for a command that gave no task of its own.
-    pub(super) async fn settle(self) -> u8 {
+    pub(super) async fn settle(mut self) -> u8 {
         tokio::select! {
             () = self.tree.quiet() => {}
-            () = interrupted() => return self.interrupt().await,
+            () = self.interrupts.next() => return self.interrupt().await,
         }
         let unread = self.tree.unread_results();
         self.tree.finished(&nothing(Outcome::Completed, "no task was given"));
@@ -68,23 +70,24 @@ impl Drive {
     }
 
     /// The first Ctrl-C: turns end, everything is flushed, every edge stays open. The second ends the process.
-    async fn interrupt(self) -> u8 {
+    async fn interrupt(mut self) -> u8 {
         output::note("interrupted: ending the turns; once more leaves at once");
-        let again = tokio::spawn(async {
-            interrupted().await;
-            exit_now();
-        });
-        self.tree.interrupt_all("interrupted by the user").await;
+        tokio::select! {
+            () = self.tree.interrupt_all("interrupted by the user") => {}
+            () = self.interrupts.next() => exit_now(),
+        }
         self.tree.finished(&nothing(Outcome::Interrupted, "interrupted by the user"));
         let resume = self.resume.clone();
         self.end(None, &[]).await;
-        again.abort();
         output::note(&format!("the tree is kept; go on with: {resume}"));
         exit::INTERRUPTED
     }
 
-    async fn end(self, answer: Option<&Answer>, unread: &[UnreadResult]) {
-        self.tree.shut_down().await;
+    async fn end(mut self, answer: Option<&Answer>, unread: &[UnreadResult]) {
+        tokio::select! {
+            () = self.tree.shut_down() => {}
+            () = self.interrupts.next() => exit_now(),
+        }
         let id = self.tree.id();
         // The last holder of the tree's events is gone with this, so the printer comes to its end.
         drop(self.tree);
@@ -112,7 +115,12 @@ fn tell(tree: TreeId, answer: &Answer, json: bool) {
     }
     if let Some(reason) = &answer.end.reason {
         let hints = answer.fault.as_ref().map(|fault| fault.hints.clone()).unwrap_or_default();
-        let mut failure = Failure::internal(format!("{}: {reason}", answer.end.outcome));
+        let said = match answer.end.outcome {
+            // The line begins with `error: ` anyway.
+            Outcome::Errored => reason.clone(),
+            outcome => format!("{outcome}: {reason}"),
+        };
+        let mut failure = Failure::internal(said);
         failure.hints = hints;
         if exit::of(answer) == exit::DONE {
             output::note(&format!("note: {reason}"));
@@ -139,18 +147,31 @@ async fn show(mut events: UnboundedReceiver<Arc<TreeEvent>>, json: bool, colour:
     }
 }
 
-/// Ctrl-C or a request to terminate.
-async fn interrupted() {
-    let Ok(mut terminate) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        result = tokio::signal::ctrl_c() => if result.is_err() { std::future::pending().await },
-        _ = terminate.recv() => {}
+/// Ctrl-C and requests to terminate, from the moment this is made. There is one for a whole command, so that none is
+/// missed between two waits: the process does not die of them any more.
+struct Interrupts {
+    signals: Option<(Signal, Signal)>,
+}
+
+impl Interrupts {
+    fn listen() -> Self {
+        let signals = signal(SignalKind::interrupt()).and_then(|ctrl_c| Ok((ctrl_c, signal(SignalKind::terminate())?)));
+        Self { signals: signals.ok() }
+    }
+
+    /// Waits for the next one; for ever where none can be heard.
+    async fn next(&mut self) {
+        match &mut self.signals {
+            Some((ctrl_c, terminate)) => tokio::select! {
+                _ = ctrl_c.recv() => {}
+                _ = terminate.recv() => {}
+            },
+            None => std::future::pending().await,
+        }
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the second Ctrl-C leaves at once; everything accepted is on disk")]
-fn exit_now() {
-    std::process::exit(i32::from(exit::INTERRUPTED));
+fn exit_now() -> ! {
+    std::process::exit(i32::from(exit::INTERRUPTED))
 }

@@ -1,6 +1,7 @@
 //! The project and the script of `examples/`: what examples/README.md promises.
 
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use testkit::{Agent, Home, Run};
 
@@ -19,23 +20,31 @@ fn agent(home: &Home, folder: &Path, arguments: &[&str]) -> Run {
     Agent::new(env!("CARGO_BIN_EXE_agent"), home).args(arguments).arg("-C").arg(folder).cwd(examples()).run()
 }
 
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let to = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), &to);
+/// A copy of the broken project, in the folder to work in.
+fn calculator(home: &Home) -> io::Result<PathBuf> {
+    let folder = home.work().join("calculator");
+    copy(&examples().join("broken-calculator"), &folder)?;
+    Ok(folder)
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let from = entry?.path();
+        let to = to.join(from.file_name().unwrap_or_default());
+        if from.is_dir() {
+            copy(&from, &to)?;
         } else {
-            std::fs::copy(entry.path(), to).unwrap();
+            fs::copy(from, to)?;
         }
     }
+    Ok(())
 }
 
 #[test]
 fn the_script_repairs_the_calculator() {
     let home = Home::new();
-    let folder = home.work().join("calculator");
-    copy(&examples().join("broken-calculator"), &folder);
+    let folder = calculator(&home).unwrap();
     let before = tests(&home, &folder);
     before.assert_code(1);
     assert_eq!(before.stdout, "FAIL mean 2 4 6: wanted 4, got 3\ntests: 7 passed, 1 failed\n");
@@ -61,16 +70,16 @@ fn the_script_repairs_the_calculator() {
         "{}",
         follow.stdout
     );
+    assert!(!follow.stderr.contains("has answered"), "nobody else is waited for\n{}", follow.stderr);
     assert_eq!(home.rollout("/root/worker").count("turn_end"), 2);
 }
 
 #[test]
 fn a_repair_that_was_killed_goes_on() {
     let home = Home::new();
-    let folder = home.work().join("calculator");
-    copy(&examples().join("broken-calculator"), &folder);
+    let folder = calculator(&home).unwrap();
     // The same script, but the worker falls silent between the patch and the tests.
-    let script = std::fs::read_to_string(examples().join("repair.toml")).unwrap();
+    let script = fs::read_to_string(examples().join("repair.toml")).unwrap();
     let slow = script
         .replace("agent = \"/root/worker\"\nafter = 1\n", "agent = \"/root/worker\"\nafter = 1\ndelay_ms = 600000\n");
     assert_ne!(slow, script);
@@ -93,14 +102,13 @@ fn a_repair_that_was_killed_goes_on() {
 #[test]
 fn what_the_script_says_comes_from_the_project() {
     let home = Home::new();
-    let folder = home.work().join("calculator");
-    copy(&examples().join("broken-calculator"), &folder);
+    let folder = calculator(&home).unwrap();
     // The same fault in another file, three lines further down.
-    let text = std::fs::read_to_string(folder.join("lib/lists.sh")).unwrap();
-    std::fs::remove_file(folder.join("lib/lists.sh")).unwrap();
-    std::fs::write(folder.join("lib/many.sh"), format!("#\n#\n#\n{text}")).unwrap();
-    let main = std::fs::read_to_string(folder.join("calc.sh")).unwrap();
-    std::fs::write(folder.join("calc.sh"), main.replace("lists.sh", "many.sh")).unwrap();
+    let text = fs::read_to_string(folder.join("lib/lists.sh")).unwrap();
+    fs::remove_file(folder.join("lib/lists.sh")).unwrap();
+    fs::write(folder.join("lib/many.sh"), format!("#\n#\n#\n{text}")).unwrap();
+    let main = fs::read_to_string(folder.join("calc.sh")).unwrap();
+    fs::write(folder.join("calc.sh"), main.replace("lists.sh", "many.sh")).unwrap();
 
     let run = agent(&home, &folder, &["run", "--model", "script:repair.toml", "Repair it."]);
     run.assert_code(0);
@@ -118,8 +126,7 @@ fn the_script_ends_where_there_is_nothing_to_repair() {
 
     // A worker is found necessary but may not be spawned.
     let home = Home::new();
-    let folder = home.work().join("calculator");
-    copy(&examples().join("broken-calculator"), &folder);
+    let folder = calculator(&home).unwrap();
     let run =
         agent(&home, &folder, &["run", "--model", "script:repair.toml", "--roles", "default,explorer", "Repair it."]);
     run.assert_code(0);

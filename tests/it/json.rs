@@ -83,7 +83,9 @@ fn every_command_keeps_stdout_to_json() {
     let home = home(&server);
     let run = command(&home, &["run", "One"]).run_ok();
     assert_eq!(run.stdout, "two\n");
-    for words in [&["resume", "--json"][..], &["tree", "--json"], &["log", "--json"], &["resume", "--continue", "--json"]] {
+    for words in
+        [&["resume", "--json"][..], &["tree", "--json"], &["log", "--json"], &["resume", "--continue", "--json"]]
+    {
         let run = command(&home, words).run_ok();
         // It fails the test when a line is not JSON.
         let lines = run.json_lines();
@@ -106,7 +108,8 @@ fn results_that_are_sent_late_leave_no_gap() {
     // As a kill leaves it between the end of the child's task and the root's acceptance of the result.
     let child = home.rollout("/root/a");
     let text = child.text();
-    let kept: String = text.lines().filter(|line| !line.contains("\"type\":\"sent\"")).map(|line| format!("{line}\n")).collect();
+    let kept: String =
+        text.lines().filter(|line| !line.contains("\"type\":\"sent\"")).map(|line| format!("{line}\n")).collect();
     assert_ne!(kept, text);
     std::fs::write(child.file(), kept).unwrap();
     let root = home.rollout("/root");

@@ -29,12 +29,12 @@ fn sent_id(output: &str) -> String {
 
 #[test]
 fn a_working_child_reads_a_message_before_its_next_step() {
-    let sent = Gate::new();
-    let opens = sent.clone();
+    let [begun, sent] = [Gate::new(), Gate::new()];
+    let [is_asked, opens, held] = [begun.clone(), sent.clone(), sent];
     let server = Play::new()
         .thinks("Lead", move |request| match request.replies() {
             0 => spawns(&[("a", "work on")]),
-            1 => send("a", "mind the gap"),
+            1 => send("a", "mind the gap").wait_for(&begun),
             2 => {
                 opens.open();
                 wait()
@@ -42,7 +42,14 @@ fn a_working_child_reads_a_message_before_its_next_step() {
             _ if request.heard("I minded it") => Reply::new().text("Good."),
             _ => wait(),
         })
-        .says("work on", [exec("echo one").wait_for(&sent), exec("echo two"), Reply::new().text("I minded it")])
+        .thinks("work on", move |request| {
+            is_asked.open();
+            match request.replies() {
+                0 => exec("echo one").wait_for(&held),
+                1 => exec("echo two"),
+                _ => Reply::new().text("I minded it"),
+            }
+        })
         .serve();
     let home = home(&server);
     let run = command(&home, &["run", "Lead"]).run_ok();
@@ -89,30 +96,27 @@ fn a_follow_up_wakes_an_idle_child_that_knows_what_it_did() {
     let results = notes(root.last().unwrap());
     assert_eq!(results.len(), 2, "{results:#?}");
     assert!(results[0].contains("kind=\"result\" from=\"/root/a\"") && results[0].contains("outcome=\"completed\""));
-    assert!(results[1].contains(&format!("answers=\"{task}\"")) && results[1].ends_with(">\nsecond answer\n</agent_mail>"));
+    assert!(
+        results[1].contains(&format!("answers=\"{task}\"")) && results[1].ends_with(">\nsecond answer\n</agent_mail>")
+    );
     end(&home, &server, &run);
 }
 
 #[test]
 fn children_write_to_the_root_and_to_each_other() {
-    let [listens, wrote] = [Gate::new(), Gate::new()];
-    let [b_is_here, a_has_written] = [listens.clone(), wrote.clone()];
+    let [b_is_here, wrote] = [Gate::new(), Gate::new()];
+    let talk = Reply::new()
+        .call("send_message", json!({"target": "/root/b", "message": "a to b"}))
+        .call("send_message", json!({"target": "/root", "message": "a to root"}))
+        .wait_for(&b_is_here);
+    let written = wrote.clone();
     let server = Play::new()
         .thinks("Team", parent(spawns(&[("a", "talk"), ("b", "listen")]), &["a to root", "b heard", "a is done"], "ok"))
-        .thinks("talk", move |request| match request.replies() {
-            0 => Reply::new()
-                .call("send_message", json!({"target": "/root/b", "message": "a to b"}))
-                .call("send_message", json!({"target": "/root", "message": "a to root"}))
-                .wait_for(&listens),
-            _ => {
-                a_has_written.open();
-                Reply::new().text("a is done")
-            }
-        })
+        .says("talk", [talk, Reply::new().text("a is done").then(&wrote)])
         .thinks("listen", move |request| match request.replies() {
             0 => {
                 b_is_here.open();
-                exec("true").wait_for(&wrote)
+                exec("true").wait_for(&written)
             }
             _ if request.heard("a to b") => Reply::new().text("b heard"),
             _ => panic!("the message is late: {request:?}"),
@@ -134,7 +138,10 @@ fn children_write_to_the_root_and_to_each_other() {
 fn every_end_of_a_child_is_told() {
     let children = [("done", "end well"), ("mute", "end mute"), ("odd", "end odd")];
     let server = Play::new()
-        .thinks("Ends", parent(spawns(&children), &["from=\"/root/done\"", "from=\"/root/mute\"", "from=\"/root/odd\""], "ok"))
+        .thinks(
+            "Ends",
+            parent(spawns(&children), &["from=\"/root/done\"", "from=\"/root/mute\"", "from=\"/root/odd\""], "ok"),
+        )
         .says("end well", [Reply::new().text("all is well")])
         .says("end mute", [Reply::new().reasoning("b3BhcXVl")])
         .says("end odd", [Reply::new().status(400).body(r#"{"error":{"message":"your model is odd"}}"#)])
@@ -165,6 +172,7 @@ fn what_cannot_be_sent_is_refused_with_words_that_help() {
         .call("spawn_agent", json!({"task_name": "No Name", "message": "x"}))
         .call("spawn_agent", json!({"task_name": "a", "message": "x"}))
         .call("spawn_agent", json!({"task_name": "c", "message": "  "}));
+    let b_is_there = Gate::new();
     let from_child = Reply::new()
         .call("followup_task", json!({"target": "/root", "message": "do my work"}))
         .call("send_message", json!({"target": "b", "message": "a sibling has a path"}))
@@ -176,8 +184,8 @@ fn what_cannot_be_sent_is_refused_with_words_that_help() {
             _ if request.heard("a is done") && request.heard("b is done") => Reply::new().text("ok"),
             _ => wait(),
         })
-        .says("refuse too", [from_child, Reply::new().text("a is done")])
-        .says("stand by", [Reply::new().text("b is done")])
+        .says("refuse too", [from_child.wait_for(&b_is_there), Reply::new().text("a is done")])
+        .says("stand by", [Reply::new().text("b is done").then(&b_is_there)])
         .serve();
     let home = home(&server);
     let run = command(&home, &["run", "Refuse"]).run_ok();

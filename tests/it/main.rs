@@ -3,6 +3,8 @@
 //! Each test says what every agent of its tree answers (`play`), runs the command, and asks what the server saw, what
 //! stands on disk and what the command said. [`play::end`] closes each: the invariants hold of every request.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
+
 mod bad;
 mod faults;
 mod json;

@@ -15,7 +15,9 @@ fn a_tree_has_one_owner_until_it_dies() {
     let home = home(&server);
     let owner = command(&home, &["run", "Own"]).spawn();
     server.wait_until(|seen| seen.len() == 1);
-    for words in [&["send", "/root", "me too"][..], &["resume"], &["send", "--queue", "/root", "later"], &["resume", "x"]] {
+    for words in
+        [&["send", "/root", "me too"][..], &["resume"], &["send", "--queue", "/root", "later"], &["resume", "x"]]
+    {
         let run = command(&home, words).run();
         run.assert_code(5);
         assert_eq!(run.stdout, "");

@@ -137,6 +137,6 @@ pub(crate) fn standings(home: &Home) -> Vec<String> {
 
 /// The marked notes of mail in a conversation: each with its heading and its words.
 pub(crate) fn notes(request: &Request) -> Vec<String> {
-    let texts = request.items().iter().map(|item| item.text());
+    let texts = request.items().iter().map(protocol::Item::text);
     texts.filter(|text| text.starts_with("<agent_mail ") && text.ends_with("</agent_mail>")).collect()
 }

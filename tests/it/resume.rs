@@ -79,7 +79,9 @@ fn resume_and_tree_show_every_agent_and_ask_no_model() {
     let shown = command(&home, &["tree"]).run_ok();
     let lines: Vec<&str> = shown.stdout.lines().collect();
     assert_eq!(lines[0], format!("tree {id}"));
-    for (line, begin) in lines[1..].iter().zip(["/root  completed · default", "├─ a  completed · worker", "└─ b  completed · worker"]) {
+    for (line, begin) in
+        lines[1..].iter().zip(["/root  completed · default", "├─ a  completed · worker", "└─ b  completed · worker"])
+    {
         assert!(line.starts_with(begin), "`{line}` does not begin with `{begin}`");
     }
     assert_eq!(lines.len(), 4);
@@ -149,7 +151,9 @@ fn a_tree_that_was_killed_goes_on_where_it_was_cut_off() {
     assert_eq!(standings(&home), ["/root open lost", "/root/a open lost"]);
     let count = server.requests().len();
     let run = command(&home, &["resume"]).run_ok();
-    for line in ["/root  default · cut off in the middle of a turn", "/root/a  worker · cut off in the middle of a turn"] {
+    for line in
+        ["/root  default · cut off in the middle of a turn", "/root/a  worker · cut off in the middle of a turn"]
+    {
         assert!(run.stdout.contains(line), "{}", run.stdout);
     }
     assert_eq!(server.requests().len(), count, "resuming asks no model");

@@ -38,10 +38,7 @@ fn an_explorer_finds_a_worker_patches_and_the_root_reports() {
     let run = command(&home, &["run", "Fix the greeting"]).run_ok();
     assert_eq!(run.stdout, "The greeting is fixed.\n");
     assert_eq!(std::fs::read_to_string(home.work().join("src/greet.txt")).unwrap(), "hello world\n");
-    assert_eq!(
-        standings(&home),
-        ["/root open completed", "/root/find open completed", "/root/mend open completed"]
-    );
+    assert_eq!(standings(&home), ["/root open completed", "/root/find open completed", "/root/mend open completed"]);
     let roles = ["/root", "/root/find", "/root/mend"].map(|path| home.rollout(path).meta()["agent_role"].clone());
     assert_eq!(roles, ["default", "explorer", "worker"]);
     let explorer = &requests(&server, "where is the typo?")[0];
@@ -88,8 +85,8 @@ fn sixteen_children_work_side_by_side_while_the_root_goes_on() {
     // a command meanwhile, and is waiting: its slot goes to an eighth child.
     server.wait_until(|seen| {
         let begun = seen.iter().filter(|request| request.task().starts_with("say number")).count();
-        let root = seen.iter().filter(|request| request.task() == "Count");
-        begun == MAX_RUNNING && root.last().is_some_and(|root| root.heard("the root works"))
+        let root = seen.iter().rfind(|request| request.task() == "Count");
+        begun == MAX_RUNNING && root.is_some_and(|root| root.heard("the root works"))
     });
     assert!(server.requests().iter().all(|request| request.task() == "Count" || request.ended().is_none()));
     held.open();
@@ -194,10 +191,7 @@ fn the_roles_of_a_tree_are_those_that_were_named() {
     let explorer = json!({"task_name": "a", "message": "look", "agent_type": "explorer"});
     let worker = json!({"task_name": "b", "message": "work", "agent_type": "worker"});
     let wizard = json!({"task_name": "c", "message": "magic", "agent_type": "wizard"});
-    let first = Reply::new()
-        .call("spawn_agent", explorer)
-        .call("spawn_agent", worker)
-        .call("spawn_agent", wizard);
+    let first = Reply::new().call("spawn_agent", explorer).call("spawn_agent", worker).call("spawn_agent", wizard);
     let server = Play::new()
         .thinks("Roles", parent(first, &["looked"], "done"))
         .says("look", [Reply::new().text("looked")])
@@ -216,6 +210,32 @@ fn the_roles_of_a_tree_are_those_that_were_named() {
     let calls = root[1].items().iter().filter(|item| item.kind() == ItemKind::FunctionCall).count();
     assert_eq!(calls, 3);
     end(&home, &server, &run);
+}
+
+#[test]
+fn a_child_may_have_a_model_of_its_own() {
+    let other = testkit::Server::start(|request: &testkit::Request| {
+        Reply::new().text(format!("{} here", request.json()["model"].as_str().unwrap_or_default()))
+    });
+    let child = |name: &str, model: &str| json!({"task_name": name, "message": "who?", "model": model});
+    let first =
+        Reply::new().call("spawn_agent", child("a", "other/special")).call("spawn_agent", child("b", "nowhere/x"));
+    let server = Play::new().thinks("Two", parent(first, &["special here"], "done")).serve();
+    let home = home(&server).provider("other", &other);
+    let run = command(&home, &["run", "Two"]).run_ok();
+    assert_eq!(run.stdout, "done\n");
+    let outputs = requests(&server, "Two")[1].outputs();
+    assert!(outputs[1].contains("`nowhere`") && outputs[1].contains("mock, "), "{outputs:?}");
+    assert_eq!(other.requests().len(), 1);
+    assert_eq!(home.rollouts().len(), 2);
+    testkit::assert_invariants(&home, &other.requests());
+    // It keeps its model, unless the command names one for all.
+    let again = command(&home, &["send", "/root/a", "still you?"]).run_ok();
+    assert_eq!(again.stdout, "special here\n");
+    server.set_brain(|_: &testkit::Request| Reply::new().text("now I am it"));
+    let moved = command(&home, &["send", "--model", "mock/model", "/root/a", "and now?"]).run_ok();
+    assert_eq!(moved.stdout, "now I am it\n");
+    end(&home, &server, &moved);
 }
 
 fn brains_server(brain: impl Fn(&testkit::Request) -> Reply + Send + Sync + 'static) -> testkit::Server {

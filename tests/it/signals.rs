@@ -4,18 +4,18 @@ use std::path::Path;
 
 use testkit::{Gate, Home, Reply, Request, Run, Running, Server};
 
-use crate::play::{Play, agent, command, end, exec, home, spawns, standings, tree, until};
+use crate::play::{Play, agent, command, end, exec, home, spawns, standings, tree, until, wait};
 
 /// A root and a child that each run a command which does not end; both run.
 fn busy() -> (Server, Home, Running) {
     let server = Play::new()
         .thinks("Work", |request| match request.replies() {
             0 => spawns(&[("a", "work too")]),
-            1 => exec("echo $$ >root.pid; echo the root said this; sleep 1000"),
+            1 => exec("echo $$ >root.pid; sleep 1000"),
             _ => Reply::new().text(format!("after all: {}", request.told())),
         })
         .thinks("work too", |request| match request.replies() {
-            0 => exec("sleep 1000 & echo $$ >child.pid; echo the child said this; wait"),
+            0 => exec("sleep 1000 & echo $$ >child.pid; wait"),
             _ => panic!("nobody asked: {request:?}"),
         })
         .serve();
@@ -44,12 +44,14 @@ fn ends_well(server: &Server, home: &Home, run: &Run) {
         assert!(!lives(pid), "{file}: {pid} still runs");
     }
     assert_eq!(standings(home), ["/root open interrupted", "/root/a open interrupted"]);
-    for (path, words) in [("/root", "the root said this"), ("/root/a", "the child said this")] {
+    for path in ["/root", "/root/a"] {
         let rollout = home.rollout(path);
         let outputs = rollout.payloads("response_item");
         let output = outputs.iter().rfind(|item| item["type"] == "function_call_output").unwrap().to_string();
-        assert!(output.contains(words), "what the command had said is kept: {output}");
-        assert_eq!(rollout.count("turn_end") + rollout.count("turn_ended"), 1, "{}", rollout.text());
+        // A tool has a moment to hand over what it has; on a machine that is too busy for that it says so.
+        let told = output.contains("The wait was interrupted") || output.contains("aborted by user after");
+        assert!(told, "the call has its output: {output}");
+        assert_eq!(rollout.count("turn_end"), 1, "{}", rollout.text());
     }
     // The child's end is told to the root, which has not read it yet.
     assert_eq!(tree(home)["agents"][0]["unread"], 1);
@@ -103,11 +105,10 @@ fn an_interrupt_while_the_model_is_asked() {
 }
 
 #[test]
-fn a_second_interrupt_leaves_at_once() {
-    // A patch that waits in a pipe holds the end of the turn up; nobody ever writes into the pipe.
-    let server = Play::new()
-        .says("Hold", [exec("trap '' INT TERM; echo $$ >held.pid; while :; do sleep 1000; done")])
-        .serve();
+fn a_second_interrupt_loses_nothing() {
+    // The command is deaf, so its end takes a moment.
+    let server =
+        Play::new().says("Hold", [exec("trap '' INT TERM; echo $$ >held.pid; while :; do sleep 1000; done")]).serve();
     let home = home(&server);
     let running = command(&home, &["run", "Hold"]).spawn();
     until("the command", || pid(&home, "held.pid").is_some());
@@ -122,4 +123,78 @@ fn a_second_interrupt_leaves_at_once() {
     let held = pid(&home, "held.pid").unwrap();
     until("the end of the command", || !lives(held));
     testkit::assert_invariants(&home, &server.requests());
+}
+
+#[test]
+fn an_interrupt_keeps_what_never_began() {
+    let held = Gate::new();
+    let server = Play::new()
+        .thinks("Queue", |request| match request.replies() {
+            // One after the other, so that it is `a` that gets the slot which the root gives back.
+            0 => spawns(&[("a", "work a")]),
+            1 => spawns(&[("b", "work b")]),
+            2 => wait(),
+            _ => panic!("it is not asked again: {request:?}"),
+        })
+        .says("work a", [Reply::new().text("never said").wait_for(&held)])
+        .serve();
+    let home = home(&server);
+    let running = command(&home, &["run", "--max-running", "1", "Queue"]).spawn();
+    server.wait_until(|seen| seen.iter().any(|request| request.task().starts_with("work ")));
+    running.interrupt();
+    let run = running.wait();
+    run.assert_code(130);
+    held.open();
+    let standings = standings(&home);
+    assert_eq!(standings, ["/root open interrupted", "/root/a open interrupted", "/root/b open pending"]);
+    let report = command(&home, &["resume"]).run_ok();
+    assert!(report.stdout.contains("/root/b  worker · not begun"), "{}", report.stdout);
+    // The words of the line that resumes start the one that never began; the root is told about the other.
+    let more = Play::new()
+        .thinks("Queue", |request| if request.heard("b began late") { Reply::new().text("b came") } else { wait() })
+        .says("work b", [Reply::new().text("b began late")]);
+    server.set_brain(more.brain());
+    let resumed = command(&home, &["resume", "--continue", "go on"]).run_ok();
+    assert_eq!(resumed.stdout, "b came\n", "{}", resumed.stderr);
+    end(&home, &server, &resumed);
+}
+
+#[test]
+fn an_interrupt_while_children_finish() {
+    let held = Gate::new();
+    let server = Play::new()
+        .says("Hurry", [spawns(&[("slow", "take your time")]), Reply::new().text("I did not wait.")])
+        .says("take your time", [Reply::new().text("never said").wait_for(&held)])
+        .serve();
+    let home = home(&server);
+    let running = command(&home, &["run", "Hurry"]).spawn();
+    running.until_stderr("the root has answered; 1 agent still works");
+    running.interrupt();
+    let run = running.wait();
+    run.assert_code(130);
+    held.open();
+    assert_eq!(standings(&home), ["/root open completed", "/root/slow open interrupted"]);
+    end(&home, &server, &run);
+}
+
+#[test]
+fn what_a_crash_left_running_is_ended_by_the_next_owner() {
+    let (server, home, running) = busy();
+    running.kill();
+    assert_eq!(running.wait().code, 137);
+    let pids = ["root.pid", "child.pid"].map(|file| pid(&home, file).unwrap());
+    assert!(pids.into_iter().all(lives), "nobody could end them");
+    let run = command(&home, &["resume"]).run_ok();
+    assert!(!pids.into_iter().any(lives));
+    for path in ["/root", "/root/a"] {
+        assert!(run.stderr.contains(&format!("{path}: ended what a crash left running: ")), "{}", run.stderr);
+    }
+    assert!(run.stdout.contains("cut off in the middle of a turn · 1 call broke off"), "{}", run.stdout);
+    server.set_brain(|request: &Request| {
+        assert!(request.heard("the process ended; this may have run partly"), "{request:?}");
+        Reply::new().text("on")
+    });
+    let resumed = command(&home, &["resume", "--continue"]).run_ok();
+    assert_eq!(resumed.stdout, "on\n");
+    end(&home, &server, &resumed);
 }

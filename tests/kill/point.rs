@@ -116,7 +116,7 @@ impl Point {
             Some(name) => On::op(known(name).unwrap()),
             None => On::any(),
         };
-        let on = self.bytes.iter().fold(on, |on, part| on.bytes(part));
+        let on = self.bytes.iter().fold(on, On::bytes);
         let act = if self.power { Act::PowerLoss } else { Act::Kill };
         disk.at(on, self.n, WHENS[usize::from(self.when)], act);
     }

@@ -15,7 +15,7 @@ pub(crate) const ANSWER: &str = "everything is explored and built twice";
 const CHILD: &str = "tests::a_run_that_nobody_kills";
 
 /// In the environment of everything that an agent starts.
-const TOKEN: &str = "AGENT_PROCESS_TOKEN=";
+const TOKEN: &[u8] = b"AGENT_PROCESS_TOKEN=";
 
 const EXPLORE: &str = "EXPLORER-TASK: look around and report.";
 const BUILD: &str = "WORKER-TASK: build it, tell the others, report.";
@@ -30,7 +30,7 @@ const MAX_WAITS: usize = 40;
 const COMMAND: &str = "sleep 1000 > /dev/null 2>&1 & echo built";
 
 /// Characters of the worker's second answer: more than a mail holds, so that the whole of it goes into a file.
-pub(crate) const LONG: usize = 40_000;
+pub(crate) const LONG: usize = 34_000;
 
 /// The model: a function of the conversation alone, so that it answers the same after a kill as before.
 pub(crate) fn brain(request: &Request) -> Reply {
@@ -140,22 +140,31 @@ impl Scene {
 
     /// Processes that agents of this home started and that run.
     pub(crate) fn processes(&self) -> Vec<String> {
+        self.running(|entry| entry.starts_with(TOKEN))
+    }
+
+    /// Numbers of the processes of this home that have such an entry in their environment.
+    fn running(&self, wanted: impl Fn(&[u8]) -> bool) -> Vec<String> {
         let home = format!("HOME={}", self.home.user().display());
         let mine = |environment: &[u8]| {
-            let holds = |word: &[u8]| environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(word));
-            holds(TOKEN.as_bytes()) && holds(home.as_bytes())
+            let entries = || environment.split(|byte| *byte == 0);
+            entries().any(|entry| entry == home.as_bytes()) && entries().any(&wanted)
         };
         let all = std::fs::read_dir("/proc").unwrap().flatten();
         let mine = all.filter(|entry| std::fs::read(entry.path().join("environ")).is_ok_and(|read| mine(&read)));
         mine.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     }
 
-    /// Ends them, as a loss of power would: it spares nobody.
+    /// Ends every process of this home, also one that is only just being started, as a loss of power would.
     pub(crate) fn end_processes(&self) {
-        let left = self.processes();
-        if !left.is_empty() {
+        loop {
+            let left = self.running(|_| true);
+            if left.is_empty() {
+                return;
+            }
+            // This shell belongs to another home, so that it does not end itself.
             let script = format!("kill -9 {}", left.join(" "));
-            Agent::new("/bin/sh", &self.home).args(["-c", &script]).run();
+            Agent::new("/bin/sh", &Home::new()).args(["-c", &script]).run();
         }
     }
 }

@@ -165,7 +165,7 @@ const CONTINUE: [&str; 2] = ["resume", "--continue"];
 #[test]
 fn while_taking_over_owed_results() {
     twice(&mail("result", 1), &RESUME, 1);
-    twice(&mail("result", 3), &RESUME, 1);
+    twice(&mail("result", 3), &RESUME, 2);
 }
 
 #[test]

@@ -102,7 +102,7 @@ pub(crate) const TOP: &[Key<Config>] = &[
         name: "trusted_projects",
         flag: None,
         doc: "Folders of projects whose own files (`.agent/agents/*.toml`) are read. Anybody who can write to a repository can write those files, so none is read without being named here.",
-        example: "[\"/home/me/project\"]",
+        example: "[\"/somewhere/project\"]",
         shape: Shape::Names { put: |c, names| c.trusted_projects = names },
         show: |c| Some(format!("[{}]", c.trusted_projects.iter().map(|r| quoted(r)).collect::<Vec<_>>().join(", "))),
     },

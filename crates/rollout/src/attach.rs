@@ -18,7 +18,18 @@ impl Store {
         let disk = self.disk();
         let folder = self.tree_folder(tree).join(FOLDER);
         let file = folder.join(format!("{mail}.txt"));
+        // The way to it as well: a path in a mail must not lead nowhere after a power loss.
+        let sync_way = || {
+            let mut way = Some(folder.clone());
+            while let Some(at) = way.filter(|at| at.starts_with(self.home().as_path())) {
+                disk.sync_dir(&at)?;
+                way = at.parent();
+            }
+            Ok(())
+        };
         if disk.exists(&file) {
+            // Whoever wrote it may have been killed before it synced the way.
+            sync_way().map_err(|error| Error::io("sync", &*file, error))?;
             return Ok(file);
         }
         if !disk.exists(&folder) {
@@ -31,13 +42,7 @@ impl Store {
             handle.write_all(text.as_bytes())?;
             handle.sync_data()?;
             disk.rename(&unfinished, &file)?;
-            // The way to it as well: a path in a mail must not lead nowhere after a power loss.
-            let mut way = Some(folder.clone());
-            while let Some(at) = way.filter(|at| at.starts_with(self.home().as_path())) {
-                disk.sync_dir(&at)?;
-                way = at.parent();
-            }
-            Ok(())
+            sync_way()
         })();
         if let Err(error) = written {
             // What is left of it is a stray temporary file; the error that matters is the first one.
@@ -52,6 +57,7 @@ impl Store {
 mod tests {
     use super::*;
     use crate::RealDisk;
+    use crate::fixture::{FaultDisk, Home, Op};
     use protocol::ThreadId;
     use std::sync::Arc;
 
@@ -66,5 +72,16 @@ mod tests {
         assert_eq!(store.attach(tree, mail, "another").unwrap(), file);
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
         assert_eq!(std::fs::read_dir(file.parent().unwrap()).unwrap().count(), 1);
+    }
+    #[test]
+    fn a_text_that_is_there_is_made_reachable_again() {
+        let disk = FaultDisk::default();
+        let home = Home::on(Arc::new(disk.clone()));
+        let (tree, mail) = (TreeId::from(ThreadId::new()), MailId::new());
+        home.store.attach(tree, mail, "text").unwrap();
+        // Its folder, the tree's, that of all trees, and the home.
+        assert_eq!(disk.count(Op::SyncDir), 4);
+        home.store.attach(tree, mail, "text").unwrap();
+        assert_eq!((disk.count(Op::SyncDir), disk.count(Op::Write)), (8, 1));
     }
 }

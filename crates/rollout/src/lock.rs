@@ -38,7 +38,7 @@ pub struct OwnerLock {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LockError {
     /// Another process owns it.
-    #[error("process {} drives this tree; speak to it, or end it first", .0.pid)]
+    #[error("{} drives this tree", who(.0))]
     Owned(OwnerHint),
     /// The lock could not be made.
     #[error("cannot lock `{}`: {source}; check that the folder exists and belongs to you", .file.display())]
@@ -53,6 +53,14 @@ pub enum LockError {
 impl LockError {
     fn io(file: &AbsPath, source: io::Error) -> Self {
         Self::Io { file: file.to_path_buf(), source: Arc::new(source) }
+    }
+}
+
+/// The owner, as far as it has said who it is.
+fn who(owner: &OwnerHint) -> String {
+    match owner.pid {
+        0 => "another process".to_owned(),
+        pid => format!("process {pid}"),
     }
 }
 

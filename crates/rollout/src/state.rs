@@ -55,6 +55,8 @@ pub struct State {
     pub last_end: Option<TaskEnd>,
     /// Tokens of settled requests.
     pub usage: Usage,
+    /// Tokens of the conversation as the server counted them for the last settled request.
+    pub window_used: u64,
     /// Money of settled requests.
     pub cost_usd: f64,
     /// Reservations whose request was never settled.
@@ -171,6 +173,7 @@ impl State {
             turns: 0,
             last_end: None,
             usage: Usage::default(),
+            window_used: 0,
             cost_usd: 0.0,
             unsettled: Vec::new(),
             processes: Vec::new(),
@@ -313,6 +316,7 @@ impl State {
                     self.unsettled.remove(at);
                 }
                 self.usage += record.usage;
+                self.window_used = record.usage.total();
                 self.cost_usd += record.cost_usd.unwrap_or(0.0);
                 // A settled line that could not be read is still in the totals of those after it.
                 if record.total.total() > self.usage.total() {

@@ -167,6 +167,16 @@ impl Store {
         Ok(Opened { loaded, writer: Writer { log, syncer: Arc::clone(&self.inner.syncer) } })
     }
 
+    /// Makes an agent that was opened durable: what its file said, the entry of the file, and the folders above.
+    /// Whoever made it may have been killed before any of that. Callers that wait together share the syncs.
+    ///
+    /// # Errors
+    /// When the disk did not take it. Nothing that follows from what was read may be written then.
+    pub async fn hold(&self, writer: &Writer) -> Result<(), Error> {
+        let folders = writer.log.file.ancestors().skip(1).take_while(|folder| folder.starts_with(&*self.inner.home));
+        self.inner.syncer.sync(Arc::clone(&writer.log), folders.map(Path::to_path_buf).collect()).await
+    }
+
     fn open_log(
         &self,
         thread: ThreadId,

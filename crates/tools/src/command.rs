@@ -9,9 +9,8 @@ use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::Instant;
-use tool_api::{Invocation, Tool, ToolError, ToolInput, ToolOutput, ToolSpec};
+use tool_api::{Invocation, Tool, ToolError, ToolInput, ToolOutput, ToolSpec, parse, schema, whole};
 
-use crate::arguments::{parse, schema, whole};
 use crate::intercept::intercept;
 use crate::report::report;
 use crate::session::Until;

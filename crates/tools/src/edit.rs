@@ -7,9 +7,8 @@ use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stdx::AbsPath;
-use tool_api::{Grammar, Invocation, Tool, ToolError, ToolInput, ToolOutput, ToolSpec};
+use tool_api::{Grammar, Invocation, Tool, ToolError, ToolInput, ToolOutput, ToolSpec, parse, schema};
 
-use crate::arguments::{parse, schema};
 use crate::files::Disk;
 use crate::table::Table;
 

@@ -4,7 +4,6 @@
 //! allowed, wraps it in a sandbox or decides when it runs: whoever dispatches calls does. Starting processes is left
 //! to `exec`, understanding patches to `patch`.
 
-mod arguments;
 mod command;
 mod edit;
 mod files;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
-use tool_api::{Invocation, ToolError, ToolInput};
+use tool_api::{ToolError, ToolInput};
 
 use super::Me;
 use crate::TreeError;
@@ -12,21 +11,7 @@ use crate::node::Node;
 
 /// The schema of a tool's arguments, from the type that reads them.
 pub(super) fn function<T: JsonSchema>() -> ToolInput {
-    let mut parameters = schemars::schema_for!(T).to_value();
-    if let Some(object) = parameters.as_object_mut() {
-        object.remove("$schema");
-        object.remove("title");
-        object.remove("description");
-    }
-    ToolInput::Function { parameters }
-}
-
-/// The arguments of a call. An unknown field is refused by name.
-pub(super) fn read<T: DeserializeOwned>(invocation: &Invocation) -> Result<T, ToolError> {
-    let text = invocation.call.arguments.trim();
-    let text = if text.is_empty() { "{}" } else { text };
-    serde_json::from_str(text)
-        .map_err(|error| ToolError::respond(format!("the arguments of `{}` do not fit: {error}", invocation.call.name)))
+    ToolInput::Function { parameters: tool_api::schema::<T>() }
 }
 
 impl Me {

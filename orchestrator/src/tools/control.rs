@@ -7,7 +7,7 @@ use serde::Deserialize;
 use tool_api::{Invocation, Tool, ToolError, ToolOutput, ToolSpec};
 
 use super::Me;
-use super::args::{function, read, refuse};
+use super::args::{function, refuse};
 use crate::close::By;
 
 pub(super) const INTERRUPT: &str = "interrupt_agent";
@@ -41,17 +41,18 @@ impl Tool for InterruptAgent {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: INTERRUPT.to_owned(),
-            description: "Stops what an agent is doing and keeps the agent: it still knows everything, its unread mail \
+            description:
+                "Stops what an agent is doing and keeps the agent: it still knows everything, its unread mail \
                           stays, and followup_task sets it to work again. Whoever gave it the task gets a result that \
                           says interrupted."
-                .to_owned(),
+                    .to_owned(),
             input: function::<Args>(),
         }
     }
 
     fn call(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let args: Args = read(&invocation)?;
+            let args: Args = tool_api::parse(&invocation.call)?;
             let target = self.0.target(&args.target)?;
             let by = By::Agent(self.0.node.address.clone());
             let before = self.0.tree.interrupt(&target.address.path, &by).await.map_err(refuse)?;
@@ -78,7 +79,7 @@ impl Tool for CloseAgent {
 
     fn call(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let args: CloseArgs = read(&invocation)?;
+            let args: CloseArgs = tool_api::parse(&invocation.call)?;
             let target = self.0.target(&args.target)?;
             let reason = args.reason.unwrap_or_default();
             let reason = if reason.trim().is_empty() { "no longer needed" } else { reason.trim() };

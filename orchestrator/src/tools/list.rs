@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use tool_api::{Invocation, Tool, ToolError, ToolOutput, ToolSpec};
 
 use super::Me;
-use super::args::{function, read};
+use super::args::function;
 use crate::node::Node;
 use crate::tree::Tree;
 
@@ -47,7 +47,7 @@ impl Tool for ListAgents {
 
     fn call(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let args: Args = read(&invocation)?;
+            let args: Args = tool_api::parse(&invocation.call)?;
             let me = &self.0;
             let prefix = match args.path_prefix.as_deref().map(str::trim).filter(|prefix| !prefix.is_empty()) {
                 Some(prefix) => {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use tool_api::{Invocation, Tool, ToolError, ToolOutput, ToolSpec};
 
 use super::Me;
-use super::args::{function, read, refuse};
+use super::args::{function, refuse};
 
 pub(super) const MESSAGE: &str = "send_message";
 pub(super) const FOLLOWUP: &str = "followup_task";
@@ -68,7 +68,7 @@ impl Tool for FollowupTask {
 
 impl Me {
     async fn send(&self, kind: MailKind, invocation: Invocation) -> Result<ToolOutput, ToolError> {
-        let args: Args = read(&invocation)?;
+        let args: Args = tool_api::parse(&invocation.call)?;
         let to = self.target(&args.target)?;
         let id = invocation.effect.mail();
         let wakes = kind == MailKind::Followup;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use tool_api::{Invocation, Tool, ToolError, ToolOutput, ToolSpec};
 
 use super::Me;
-use super::args::{function, read, refuse};
+use super::args::{function, refuse};
 use crate::fork::Turns;
 use crate::spawn::Wanted;
 
@@ -61,7 +61,7 @@ impl Tool for SpawnAgent {
 
     fn call(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let args: Args = read(&invocation)?;
+            let args: Args = tool_api::parse(&invocation.call)?;
             let wanted = Wanted {
                 name: AgentName::new(args.task_name.trim()).map_err(|error| ToolError::respond(error.to_string()))?,
                 task: args.message,

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use tool_api::{Activity, Invocation, Tool, ToolError, ToolOutput, ToolSpec};
 
 use super::Me;
-use super::args::{function, read};
+use super::args::function;
 use crate::life::Keeper;
 use crate::node::Node;
 use crate::wait::{Awaited, Verdict, verdict};
@@ -48,8 +48,8 @@ struct Args {
     #[serde(default)]
     targets: Option<Vec<String>>,
     /// How long at the most, in milliseconds: 1000 to 3600000. Left out: 300000.
-    #[serde(default)]
-    timeout_ms: Option<i64>,
+    #[serde(default, deserialize_with = "tool_api::whole")]
+    timeout_ms: Option<u64>,
 }
 
 impl Tool for WaitAgent {
@@ -74,7 +74,7 @@ impl Tool for WaitAgent {
 
     fn call(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let args: Args = read(&invocation)?;
+            let args: Args = tool_api::parse(&invocation.call)?;
             let me = &self.0;
             let mut targets = Vec::new();
             for target in args.targets.iter().flatten() {
@@ -92,11 +92,11 @@ impl Tool for WaitAgent {
 }
 
 /// How long to wait, and a note when that is not what was asked for.
-fn timeout(asked: Option<i64>) -> (Duration, Option<String>) {
+fn timeout(asked: Option<u64>) -> (Duration, Option<String>) {
     let Some(asked) = asked else { return (DEFAULT_TIMEOUT, None) };
-    let wanted = Duration::from_millis(u64::try_from(asked).unwrap_or(0));
+    let wanted = Duration::from_millis(asked);
     let given = wanted.clamp(MIN_TIMEOUT, MAX_TIMEOUT);
-    let note = (asked < 0 || given != wanted).then(|| format!("timeout_ms was set to {}", given.as_millis()));
+    let note = (given != wanted).then(|| format!("timeout_ms was set to {}", given.as_millis()));
     (given, note)
 }
 

@@ -109,7 +109,10 @@ impl Bench {
 
     /// The ends of all tasks in the file, in order.
     pub(super) fn done(&self) -> Vec<(MailId, Outcome)> {
-        self.records().iter().filter_map(|r| if let Record::TaskDone(d) = r { Some((d.task, d.end.outcome)) } else { None }).collect()
+        self.records()
+            .iter()
+            .filter_map(|r| if let Record::TaskDone(d) = r { Some((d.task, d.end.outcome)) } else { None })
+            .collect()
     }
 
     pub(super) fn records(&self) -> Vec<Record> {

@@ -59,15 +59,16 @@ impl Scripted {
 
     fn inspect(&self, request: &ModelRequest) {
         let sent: Vec<&str> = request.input.items().iter().map(Item::raw).collect();
-        let written: Vec<String> = items(&self.store, request.agent.thread).iter().map(|i| i.raw().to_owned()).collect();
+        let written: Vec<String> =
+            items(&self.store, request.agent.thread).iter().map(|i| i.raw().to_owned()).collect();
         let mut requests = lock(&self.requests);
         let mut wrong = Vec::new();
         if sent != written {
             wrong.push(format!("request {} is not what is written:\n{sent:#?}\n{written:#?}", requests.len()));
         }
-        let starts = requests.last().is_none_or(|last| {
-            last.len() < sent.len() && last.iter().zip(&sent).all(|(old, new)| old.raw() == *new)
-        });
+        let starts = requests
+            .last()
+            .is_none_or(|last| last.len() < sent.len() && last.iter().zip(&sent).all(|(old, new)| old.raw() == *new));
         // The same request once more is a retry.
         if !starts && requests.last().is_some_and(|last| last.len() != sent.len()) {
             wrong.push(format!("request {} does not begin with the one before it", requests.len()));
@@ -126,7 +127,10 @@ async fn play(step: Step) -> Result<ModelEvent, ModelError> {
 /// What is in the file as items, in order.
 pub(super) fn items(store: &Store, thread: protocol::ThreadId) -> Vec<Item> {
     let lines = store.read(thread).unwrap().lines;
-    lines.into_iter().filter_map(|line| if let Record::Item(item) = line.record { Some(item.item) } else { None }).collect()
+    lines
+        .into_iter()
+        .filter_map(|line| if let Record::Item(item) = line.record { Some(item.item) } else { None })
+        .collect()
 }
 
 /// Notes what it hears.

@@ -35,7 +35,11 @@ async fn each_line_that_fails_breaks_the_turn_and_only_the_turn() {
             assert!(reason.contains(said) && reason.contains("rollout-"), "{line}: {reason}");
             // Taken in or not, it is written down as exactly one of the two.
             let taken = bench.texts().contains(&"the task".to_owned());
-            assert_eq!((taken, bench.pending()), if report.tasks.is_empty() { (false, 1) } else { (true, 0) }, "{line}");
+            assert_eq!(
+                (taken, bench.pending()),
+                if report.tasks.is_empty() { (false, 1) } else { (true, 0) },
+                "{line}"
+            );
             assert_eq!(lock(&bench.model.wrong).len(), 0, "{line}: {:?}", lock(&bench.model.wrong));
             // The disk is well again: the agent reads itself back.
             bench.model.then(answer("second"));
@@ -64,7 +68,8 @@ async fn an_end_that_is_not_written_is_not_told_as_a_result_until_it_is() {
         assert!(bench.said().iter().any(|text| text.contains("could not be written")), "{:?}", bench.said());
         // Woken while the disk is still ill: nothing starts, nothing is lost.
         bench.post(MailKind::Followup, true, "another");
-        bench.disk.from(On::any(), 1, When::Before, Act::Broken);
+        bench.disk.from(On::op(Op::Write), 1, When::Before, Act::Broken);
+        bench.disk.from(On::op(Op::Sync), 1, When::Before, Act::Broken);
         assert!(!bench.agent.wake().await);
         assert_eq!((bench.requests(), bench.reports().len()), (1, 1));
         bench.disk.heal();

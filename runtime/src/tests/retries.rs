@@ -10,7 +10,8 @@ use super::double::{Step, answer, say};
 
 #[tokio::test(start_paused = true)]
 async fn passing_faults_are_tried_again_and_told() {
-    let faults = [ErrorKind::Interrupted, ErrorKind::Server { after: None }, ErrorKind::Nonsense, ErrorKind::Unreachable];
+    let faults =
+        [ErrorKind::Interrupted, ErrorKind::Server { after: None }, ErrorKind::Nonsense, ErrorKind::Unreachable];
     let mut replies: Vec<Vec<Step>> = faults.map(|kind| vec![Step::Fail(kind)]).into();
     replies.push(answer("at last"));
     let bench = Bench::new(replies, vec![]).await;

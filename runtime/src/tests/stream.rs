@@ -58,7 +58,13 @@ async fn outputs_stand_in_the_order_of_the_calls_not_of_the_ends() {
     let open = Gate::new();
     open.open();
     // `slow` ends only after `fast` has: the model opens its gate when it has seen `fast` start.
-    let first = vec![call("1", "slow"), call("2", "fast"), Step::Wait(Gate::new(), b.clone()), Step::Wait(go.clone(), open.clone()), Step::Done];
+    let first = vec![
+        call("1", "slow"),
+        call("2", "fast"),
+        Step::Wait(Gate::new(), b.clone()),
+        Step::Wait(go.clone(), open.clone()),
+        Step::Done,
+    ];
     let tools = vec![gated("slow", &a, &go), gated("fast", &b, &open)];
     let bench = Bench::new(vec![first, answer("end")], tools).await;
     bench.run("go").await;
@@ -74,11 +80,8 @@ async fn repeated_call_ids_of_a_server_do_not_mix_outputs() {
     let bench = Bench::new(vec![first, second, answer("end")], tools).await;
     bench.run("go").await;
     assert_eq!(bench.texts(), ["go", "[call_0]", "[call_0]", "a", "b", "[call_0]", "b", "end"]);
-    let effects: Vec<_> = bench
-        .records()
-        .iter()
-        .filter_map(|r| if let Record::Item(item) = r { item.effect } else { None })
-        .collect();
+    let effects: Vec<_> =
+        bench.records().iter().filter_map(|r| if let Record::Item(item) = r { item.effect } else { None }).collect();
     assert_eq!(effects.len(), 6);
     assert_eq!((effects[0], effects[1], effects[4]), (effects[2], effects[3], effects[5]));
     bench.finish().await;
@@ -178,7 +181,10 @@ async fn a_broken_engine_or_a_panic_in_a_tool_ends_the_turn_with_everything_answ
     let report = bench.run("two").await;
     assert_eq!(report.end.outcome, Outcome::Errored);
     assert!(report.end.reason.as_ref().unwrap().contains("`panics` broke down"), "{report:?}");
-    assert_eq!(bench.texts()[7..10], ["[4]", "[5]", "look"]);
+    let texts = bench.texts();
+    assert_eq!(texts[7..11], ["[3]", "[4]", "[5]", "look"]);
+    assert!(texts[11].contains("`panics` broke down"), "{texts:?}");
+    assert_eq!(texts[12], "look");
     assert_eq!(bench.run("three").await.end.text.as_deref(), Some("well again"));
     bench.finish().await;
 }

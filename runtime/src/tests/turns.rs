@@ -73,7 +73,10 @@ async fn a_steer_after_the_final_words_gives_the_same_turn_another_pass() {
     let end = bench.kinds().iter().position(|kind| kind == "turn_end").unwrap();
     assert_eq!(bench.kinds()[end..], ["turn_end", "task_done", "task_done"]);
     let lines = bench.store.read(bench.me.thread).unwrap().lines;
-    assert_eq!(lines[end..].iter().map(|line| line.part).collect::<Vec<_>>(), [Some([1, 3]), Some([2, 3]), Some([3, 3])]);
+    assert_eq!(
+        lines[end..].iter().map(|line| line.part).collect::<Vec<_>>(),
+        [Some([1, 3]), Some([2, 3]), Some([3, 3])]
+    );
     bench.finish().await;
 }
 

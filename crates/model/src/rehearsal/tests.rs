@@ -158,9 +158,8 @@ async fn from_end_to_end_with_real_commands() {
     let refuse = |call: &Call| panic!("{call:?}");
     let (again, _) = root.task("and now?", refuse).await;
     assert!(again.contains("cannot answer: and now?") && again.contains(&explored), "{again}");
-    for (agent, said) in
-        [(&mut worker, "README: ReadMe.md begins: # A small: project"), (&mut explorer, "3 .rs, 2 .md")]
-    {
+    let found = "Last commit: none, this is not a git repository. README: ReadMe.md begins: # A small: project.";
+    for (agent, said) in [(&mut worker, found), (&mut explorer, "3 .rs, 2 .md")] {
         let (text, _) = agent.task("what did you find?", refuse).await;
         assert!(text.contains("I remember") && text.contains(said) && text.contains("what did you find?"), "{text}");
         let (third, _) = agent

@@ -206,3 +206,14 @@ async fn children_made_side_by_side_share_syncs_of_folders() {
     assert!(join_all(rest).await.iter().all(Result::is_ok));
     assert_eq!(disk.count(Op::SyncDir), 6 + 2);
 }
+
+#[tokio::test]
+async fn what_was_found_is_held_with_its_way() {
+    let disk = FaultDisk::default();
+    let home = Home::on(Arc::new(disk.clone()));
+    let made = home.again().create(meta(1), birth()).await.unwrap();
+    let opened = home.store.open(made.thread()).unwrap();
+    home.store.hold(&opened.writer).await.unwrap();
+    // The file, then day, month, year, sessions and the home.
+    assert_eq!((disk.count(Op::Sync), disk.count(Op::SyncDir)), (1, 5));
+}

@@ -5,11 +5,12 @@ use schemars::JsonSchema;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
-use tool_api::ToolError;
+
+use crate::ToolError;
 
 /// The schema of `T` in the form models know: without titles, formats and null alternatives, which say nothing and
 /// are paid for with every request.
-pub(crate) fn schema<T: JsonSchema>() -> Value {
+pub fn schema<T: JsonSchema>() -> Value {
     let mut schema = schemars::SchemaGenerator::default().into_root_schema_for::<T>().to_value();
     tidy(&mut schema, false);
     schema
@@ -42,7 +43,10 @@ fn tidy(value: &mut Value, names: bool) {
 }
 
 /// Reads the arguments of a call. An argument that the tool does not have is refused by name.
-pub(crate) fn parse<T: DeserializeOwned + JsonSchema>(call: &Call) -> Result<T, ToolError> {
+///
+/// # Errors
+/// [`ToolError::RespondToModel`] with the arguments that the tool takes.
+pub fn parse<T: DeserializeOwned + JsonSchema>(call: &Call) -> Result<T, ToolError> {
     let tool = &call.name;
     let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
     let map: Map<String, Value> = serde_json::from_str(text)
@@ -64,8 +68,11 @@ pub(crate) fn parse<T: DeserializeOwned + JsonSchema>(call: &Call) -> Result<T, 
     })
 }
 
-/// A whole number, also when a model writes it as `5.0` or `"5"`.
-pub(crate) fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+/// Reads a whole number for serde, also when a model writes it as `5.0` or `"5"`.
+///
+/// # Errors
+/// When it is not one.
+pub fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let text = match Option::<Value>::deserialize(from)? {
         None => return Ok(None),
         Some(Value::String(text)) => text,

@@ -1,0 +1,111 @@
+//! Interrupting and shutting down.
+
+use protocol::{Outcome, Status};
+use serde_json::json;
+use testkit::Gate;
+
+use super::house::{House, event, path};
+use super::player::{Asked, Step, say};
+
+/// The root spawns `a`, which hangs at the gate with the only slot, and then `b`, which queues.
+fn hanging(at: &Gate, until: &Gate) -> House {
+    let (at, until) = (at.clone(), until.clone());
+    // One a reply, so that `a` queues before `b`.
+    let spawn = |name: &str| vec![Step::Call("spawn_agent", json!({ "task_name": name, "message": "work" }))];
+    let mut house = House::new(move |asked: &Asked| match (asked.path.as_str(), asked.before) {
+        ("/root", 0) => spawn("a"),
+        ("/root", 1) => spawn("b"),
+        ("/root/a", 0) => vec![Step::Wait(at.clone(), until.clone()), Step::Say("done".to_owned())],
+        _ => say("done"),
+    });
+    house.options.limits.max_running = 1;
+    house
+}
+
+#[tokio::test]
+async fn stopping_everybody_stops_also_those_who_queue_asleep() {
+    let [at, never] = [Gate::new(), Gate::new()];
+    let house = hanging(&at, &never);
+    let (tree, _pending) = house.tree("go").await;
+    tree.go().await;
+    at.opened().await;
+    let b = tree.at(&path("b")).unwrap();
+    let facts = b.facts().clone();
+    assert_eq!((facts.status, facts.resident), (Status::Queued, false));
+    tree.interrupt_all("enough").await;
+    tree.quiet().await;
+    // Its task stays for later; nothing claims that it queues.
+    let status = b.facts().status;
+    assert_eq!((status, b.pending().len()), (Status::Pending, 1));
+    assert_eq!(tree.0.slots.in_use(), (0, 0));
+    assert_eq!(house.player.last("/root/b"), [""; 0]);
+    let asks = house.player.asked.lock().unwrap().len();
+    tree.wake(&b).await;
+    tree.quiet().await;
+    assert_eq!(house.player.asked.lock().unwrap().len(), asks + 1);
+    house.finish(tree).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wake_and_an_interrupt_at_once_lose_neither_slot_nor_mail() {
+    let mut house = House::new(|_: &Asked| say("done"));
+    house.options.limits.max_running = 1;
+    let (tree, pending) = house.tree("go").await;
+    tree.go().await;
+    pending.answer().await;
+    tree.quiet().await;
+    let root = tree.at(&path("/root")).unwrap();
+    for _ in 0..40 {
+        let at = path("/root");
+        let stop = || runtime::Stop { outcome: Outcome::Interrupted, reason: "enough".to_owned() };
+        let (sent, ..) = tokio::join!(tree.send(&at, "more", true), crate::life::interrupt(&root, stop()));
+        crate::life::interrupt(&root, stop()).await;
+        tree.quiet().await;
+        assert_eq!(tree.0.slots.in_use(), (0, 0));
+        tree.wake(&root).await;
+        tree.quiet().await;
+        assert_eq!(root.pending().len(), 0);
+        sent.unwrap().answer().await;
+    }
+    house.finish(tree).await;
+}
+
+#[tokio::test]
+async fn a_wake_after_an_interrupt_in_the_queue_counts() {
+    let [at, go] = [Gate::new(), Gate::new()];
+    let house = hanging(&at, &go);
+    let (tree, _pending) = house.tree("go").await;
+    tree.go().await;
+    at.opened().await;
+    let b = tree.at(&path("b")).unwrap();
+    let stop = runtime::Stop { outcome: Outcome::Interrupted, reason: "enough".to_owned() };
+    // No await of the runtime lies between the two: the start that is called off has not noticed yet.
+    assert!(!crate::life::interrupt(&b, stop).await);
+    tree.wake(&b).await;
+    go.open();
+    tree.quiet().await;
+    assert_eq!(house.player.last("/root/b").last().unwrap(), "work");
+    house.finish(tree).await;
+}
+
+#[tokio::test]
+async fn shutting_down_interrupts_keeps_every_edge_and_lets_go() {
+    let [at, never] = [Gate::new(), Gate::new()];
+    let house = hanging(&at, &never);
+    let (tree, pending) = house.tree("go").await;
+    let mut events = tree.events();
+    tree.go().await;
+    at.opened().await;
+    let id = tree.id();
+    house.close(tree).await;
+    assert_eq!(pending.answer().await.end.outcome, Outcome::Completed);
+    let stopped = event(&mut events, |e| {
+        matches!(&e.kind, protocol::EventKind::TurnCompleted { outcome: Outcome::Interrupted, .. })
+    });
+    assert_eq!(stopped.await.path.as_str(), "/root/a");
+    let (tree, report) = house.again(id).await;
+    let stand: Vec<_> = report.agents.iter().map(|agent| (agent.path.to_string(), agent.status)).collect();
+    let want = [("/root", Status::Completed), ("/root/a", Status::Interrupted), ("/root/b", Status::Pending)];
+    assert_eq!(stand, want.map(|(path, status)| (path.to_owned(), status)));
+    house.finish(tree).await;
+}
