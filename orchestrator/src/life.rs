@@ -16,11 +16,12 @@ use crate::slots::Place;
 use crate::tree::Tree;
 use crate::{TreeError, tools};
 
-/// Serialised tools, made once per role and model.
+/// Serialised tools, made once per set of tools and model.
 #[derive(Default)]
-pub(crate) struct Heads(Mutex<HashMap<RoleAndModel, (Arc<Head>, String)>>);
+pub(crate) struct Heads(Mutex<HashMap<ToolsAndModel, (Arc<Head>, String)>>);
 
-type RoleAndModel = (String, String);
+/// The names of the tools and the model: agents of one role may have been narrowed differently.
+type ToolsAndModel = (String, String);
 
 impl Tree {
     /// Starts a turn of this agent if mail is pending that wakes. An agent that sleeps takes its place in the queue for
@@ -77,7 +78,7 @@ impl Tree {
         let hands = options.workshop.hands(&Self::agent_facts(meta, &granted));
         let mut all = hands.tools();
         all.extend(tools::of(self, node, &granted));
-        let (head, tools_digest) = self.head(meta, &*model, &all);
+        let (head, tools_digest) = self.head(&*model, &all);
         let names: Vec<&str> = all.iter().map(|tool| tool.name()).collect();
         let preamble = self.preamble(meta, &names)?;
         let setup = Setup {
@@ -102,9 +103,10 @@ impl Tree {
         Ok((setup, hands))
     }
 
-    fn head(&self, meta: &SessionMeta, model: &dyn Model, tools: &[Arc<dyn Tool>]) -> (Arc<Head>, String) {
+    fn head(&self, model: &dyn Model, tools: &[Arc<dyn Tool>]) -> (Arc<Head>, String) {
         let mut heads = self.0.heads.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (meta.agent_role.clone(), model.id().to_owned());
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
+        let key = (names.join(" "), model.id().to_owned());
         heads
             .entry(key)
             .or_insert_with(|| {

@@ -13,6 +13,7 @@ use runtime::{MAY_HAVE_RUN, closing};
 use tokio_util::sync::CancellationToken;
 
 use crate::node::Node;
+use crate::post::whole_body;
 use crate::report::{AgentReport, Cut, TakeoverReport};
 use crate::tools::{NOT_DONE, sent, spawned};
 use crate::tree::{Pending, Tree};
@@ -198,7 +199,7 @@ impl Tree {
         for node in &nodes {
             let loaded = self.0.options.store.load(node.meta.id)?;
             for lost in loaded.state.cut_off {
-                let letter = successor(&lost, |id| node.inbox.lock().knows(id));
+                let letter = self.successor(&lost, |id| node.inbox.lock().knows(id))?;
                 if matches!(letter.from, Party::Client { .. }) {
                     expected.push(self.expect(letter.id, node.address.path.clone()));
                 }
@@ -219,27 +220,27 @@ impl Tree {
         }
         Ok(expected)
     }
-}
 
-/// The task that goes on with one that was cut off.
-fn successor(lost: &Mail, known: impl Fn(MailId) -> bool) -> Mail {
-    let id: TaskId = (1..=u32::MAX).map(|n| lost.id.continued(n)).find(|id| !known(*id)).unwrap_or(lost.id);
-    let body = format!(
-        "The process that ran you ended in the middle of this task. Go on with it: look at what is done already, and \
-         do not repeat what need not be repeated. The task was:\n\n{}",
-        lost.body
-    );
-    let kind = if matches!(lost.from, Party::Client { .. }) { MailKind::Input } else { MailKind::Followup };
-    Mail {
-        id,
-        kind,
-        trigger_turn: true,
-        sequence: 0,
-        body: mailbox::cut_body(&body).unwrap_or(&body).to_owned(),
-        continues: Some(lost.id),
-        ..lost.clone()
+    /// The task that goes on with one that was cut off.
+    fn successor(&self, lost: &Mail, known: impl Fn(MailId) -> bool) -> Result<Mail, TreeError> {
+        let id: TaskId = (1..=u32::MAX).map(|n| lost.id.continued(n)).find(|id| !known(*id)).unwrap_or(lost.id);
+        let (body, whole) = match (lost.continues, &lost.whole) {
+            // It went on with another one already, and says so.
+            (Some(_), _) => (lost.body.clone(), lost.whole.clone()),
+            (None, None) => whole_body(&self.0.options.store, self.0.id, id, &format!("{GO_ON}{}", lost.body))?,
+            (None, Some(whole)) => {
+                let body = format!("{GO_ON}{}", lost.body);
+                (mailbox::cut_body(&body).unwrap_or(&body).to_owned(), Some(whole.clone()))
+            }
+        };
+        let kind = if matches!(lost.from, Party::Client { .. }) { MailKind::Input } else { MailKind::Followup };
+        Ok(Mail { id, kind, trigger_turn: true, sequence: 0, body, whole, continues: Some(lost.id), ..lost.clone() })
     }
 }
+
+/// What stands before a task that goes on.
+const GO_ON: &str = "The process that ran you ended in the middle of this task. Go on with it: look at what is done \
+                     already, and do not repeat what need not be repeated. The task was:\n\n";
 
 /// Whether a file whose first write is not complete was to be an agent of this tree: its first line says so, or, when
 /// that is torn too, an open call of the tree whose child carries its id.
