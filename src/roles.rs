@@ -48,12 +48,8 @@ fn trusted(config: &Config, project: &AbsPath) -> bool {
 }
 
 fn read(setting: &Setting, folder: &AbsPath, layer: Layer, parsed: &mut Vec<Parsed>, problems: &mut Vec<Problem>) {
-    let problem = |file: &AbsPath, message: String| Problem {
-        file: setting.env.tilde(file),
-        line: None,
-        key: None,
-        message,
-    };
+    let problem =
+        |file: &AbsPath, message: String| Problem { file: setting.env.tilde(file), line: None, key: None, message };
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,

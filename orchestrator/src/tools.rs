@@ -28,15 +28,8 @@ pub(crate) use spawn::spawned;
 pub(crate) const NOT_DONE: &str = "not done: the process ended first";
 
 /// Their names, in the order in which a model sees them.
-const NAMES: [&str; 7] = [
-    spawn::NAME,
-    send::MESSAGE,
-    send::FOLLOWUP,
-    wait::NAME,
-    list::NAME,
-    control::INTERRUPT,
-    control::CLOSE,
-];
+const NAMES: [&str; 7] =
+    [spawn::NAME, send::MESSAGE, send::FOLLOWUP, wait::NAME, list::NAME, control::INTERRUPT, control::CLOSE];
 
 /// The names of those that are granted.
 pub(crate) fn names(granted: &Granted) -> impl Iterator<Item = &'static str> {

@@ -54,12 +54,9 @@ pub(crate) async fn reload(setup: &Setup) -> Result<(State, Option<TurnReport>),
     // Also when there is nothing to close: what was read may be what a failed sync left.
     setup.writer.append_synced(&records).await?;
     let unpaid = state.obligations.iter().filter_map(|obligation| match obligation {
-        Obligation::Result { task, giver, end, continues } => Some(TaskDone {
-            task: *task,
-            giver: Party::Agent(giver.clone()),
-            end: end.clone(),
-            continues: *continues,
-        }),
+        Obligation::Result { task, giver, end, continues } => {
+            Some(TaskDone { task: *task, giver: Party::Agent(giver.clone()), end: end.clone(), continues: *continues })
+        }
         Obligation::Return { .. } => None,
     });
     let tasks: Vec<TaskDone> = unpaid.chain(ends(&records)).collect();

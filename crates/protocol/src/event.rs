@@ -1,6 +1,8 @@
 //! What a client sees of a tree: one stream, every event stamped with path and sequence.
 
-use serde::Serialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
 use stdx::{AbsPath, Timestamp};
 
 use crate::{
@@ -8,7 +10,10 @@ use crate::{
 };
 
 /// One event of a tree; a line of `--json`.
-#[derive(Clone, Debug, Serialize)]
+///
+/// It is read from JSON only, and not out of an untagged, tagged or flattened type: an item in it keeps its bytes.
+/// An event of a type that this version does not know is an error; whoever reads a stream counts it and goes on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TreeEvent {
     /// From 1, without gaps, in this process.
     pub seq: u64,
@@ -26,7 +31,7 @@ pub struct TreeEvent {
 }
 
 /// A result that the root never took into its context.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnreadResult {
     /// Who sent it.
     pub from: String,
@@ -36,9 +41,9 @@ pub struct UnreadResult {
     pub text: String,
 }
 
-/// What happened. Wire names are frozen.
-#[derive(Clone, Debug, Serialize)]
-#[serde(tag = "type")]
+/// What happened. Wire names are frozen. Read like [`TreeEvent`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", remote = "Self")]
 pub enum EventKind {
     /// A tree is driven by this process from now on.
     #[serde(rename = "tree.started")]
@@ -105,6 +110,7 @@ pub enum EventKind {
         /// The turn, if there is one.
         turn: Option<TurnId>,
         /// The item as it is on the wire.
+        #[serde(deserialize_with = "buffered")]
         item: Item,
     },
     /// Mail for this agent is on disk.
@@ -165,6 +171,7 @@ pub enum EventKind {
         /// One sentence.
         message: String,
         /// What to do.
+        #[serde(default)]
         hints: Vec<String>,
     },
     /// The command is over.
@@ -177,6 +184,63 @@ pub enum EventKind {
         /// Tokens of the whole tree.
         usage: Usage,
         /// Results the root never read.
+        #[serde(default)]
         unread_results: Vec<UnreadResult>,
     },
 }
+
+/// What every event has, whatever its type.
+#[derive(Deserialize)]
+struct Stamp {
+    seq: u64,
+    time: Timestamp,
+    tree: TreeId,
+    path: AgentPath,
+    thread: ThreadId,
+}
+
+/// The item of an event, byte for byte.
+#[derive(Deserialize)]
+struct Exact {
+    item: Item,
+}
+
+impl Serialize for EventKind {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        // Not this function but the derived one, which is an inherent one because of `remote`.
+        Self::serialize(self, s)
+    }
+}
+
+impl<'de> Deserialize<'de> for EventKind {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        read(Box::<RawValue>::deserialize(d)?.get()).map_err(D::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for TreeEvent {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(d)?;
+        let Stamp { seq, time, tree, path, thread } = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
+        let kind = read(raw.get()).map_err(D::Error::custom)?;
+        Ok(Self { seq, time, tree, path, thread, kind })
+    }
+}
+
+/// Reads by `type`. To find it serde buffers the fields, in which an item would lose its bytes: that one is read twice.
+fn read(json: &str) -> Result<EventKind, serde_json::Error> {
+    let mut kind = EventKind::deserialize(&mut serde_json::Deserializer::from_str(json))?;
+    if let EventKind::ItemCompleted { item, .. } = &mut kind {
+        *item = serde_json::from_str::<Exact>(json)?.item;
+    }
+    Ok(kind)
+}
+
+/// An item out of serde's buffer: the same item, but not the same bytes.
+fn buffered<'de, D: Deserializer<'de>>(d: D) -> Result<Item, D::Error> {
+    let value = serde_json::Value::deserialize(d)?;
+    Item::parse(&value.to_string()).map_err(D::Error::custom)
+}
+
+#[cfg(test)]
+mod tests;

@@ -36,7 +36,11 @@ async fn a_refused_spawn_leaves_the_path_free_and_no_file() {
     assert_eq!(pending.answer().await.end.outcome, Outcome::Completed);
     tree.quiet().await;
     let texts = house.player.last("/root");
-    let said: Vec<&str> = texts.iter().map(String::as_str).filter(|text| !text.starts_with("spawn_agent") || text.starts_with("spawn_agent:")).collect();
+    let said: Vec<&str> = texts
+        .iter()
+        .map(String::as_str)
+        .filter(|text| !text.starts_with("spawn_agent") || text.starts_with("spawn_agent:"))
+        .collect();
     for (text, part) in said[3..8].iter().zip(["wizard", "A b", "", "fork_turns", "colour"]) {
         assert!(text.contains(part) && !text.contains("task_name\":\"/root"), "{text}");
     }
