@@ -93,6 +93,10 @@ pub(crate) enum Command {
     Tree(Show),
     /// Print an agent's transcript
     Log(Log),
+    /// Stop what an agent is doing, and keep the agent
+    Interrupt(Interrupt),
+    /// End an agent for good, with everybody below it; /root ends the tree
+    Close(Close),
     /// Show the roles in force, and where each comes from
     Roles(Roles),
 }
@@ -143,6 +147,23 @@ pub(crate) enum Format {
     Json,
     Dot,
     Mermaid,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Interrupt {
+    /// The agent, for example /root/worker_a
+    #[arg(value_name = "PATH")]
+    pub(crate) path: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Close {
+    /// The agent, for example /root/worker_a
+    #[arg(value_name = "PATH")]
+    pub(crate) path: String,
+    /// Why; whoever gave it a task is told
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -1,11 +1,14 @@
 //! One file a command.
 
+mod control;
 mod drive;
 mod log;
+mod remote;
 mod resume;
 mod roles;
 mod run;
 mod send;
+mod signals;
 mod tree;
 
 use std::io::{IsTerminal as _, Read as _};
@@ -27,7 +30,9 @@ pub(crate) async fn dispatch(cli: Cli, env: Env, disk: Arc<dyn Disk>) -> Result<
         Command::Run(args) => run::run(setting, args).await,
         Command::Send(args) => send::send(setting, args).await,
         Command::Resume(args) => resume::resume(setting, args).await,
-        Command::Tree(args) => tree::tree(&setting, &args),
+        Command::Tree(args) => tree::tree(&setting, &args).await,
+        Command::Interrupt(args) => control::interrupt(setting, args).await,
+        Command::Close(args) => control::close(setting, args).await,
         Command::Log(args) => log::log(&setting, &args),
         Command::Roles(args) => roles::roles(&setting, args),
     }

@@ -1,6 +1,7 @@
 //! Exit codes, and failures on the way to them.
 
 use config::ConfigError;
+use frontend::{Code, Fault};
 use model::{ErrorKind, OpenError};
 use orchestrator::{Answer, TreeError};
 use protocol::Outcome;
@@ -61,6 +62,18 @@ impl From<OpenError> for Failure {
     }
 }
 
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        let code = match fault.code {
+            Code::Usage | Code::NoAgent | Code::NoTask | Code::TooLong => USAGE,
+            Code::Provider => PROVIDER,
+            Code::Busy | Code::Gone | Code::ShuttingDown | Code::Forbidden | Code::Version => OWNED,
+            Code::Internal | Code::Other => ERRORED,
+        };
+        Self { code, message: fault.message, hints: fault.hints }
+    }
+}
+
 impl From<TreeError> for Failure {
     fn from(error: TreeError) -> Self {
         let message = error.to_string();
@@ -79,6 +92,7 @@ impl From<TreeError> for Failure {
             | TreeError::Path(_)
             | TreeError::Mail(_)
             | TreeError::NotAllowed { .. }
+            | TreeError::NoTask(_)
             | TreeError::Role(_)
             | TreeError::NoRoles => Self::usage(message),
             TreeError::Rollout(_)

@@ -7,6 +7,7 @@ mod commands;
 mod exit;
 mod output;
 mod progress;
+mod reach;
 mod render;
 mod roles;
 mod wire;

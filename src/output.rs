@@ -3,9 +3,11 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use config::Env;
+use protocol::TreeEvent;
 use tracing_subscriber::EnvFilter;
 
 use crate::exit::Failure;
+use crate::progress::Progress;
 
 /// Writes text to stdout and flushes it. Whoever stopped reading has seen enough.
 pub(crate) fn answer(text: &str) {
@@ -21,6 +23,18 @@ pub(crate) fn answer(text: &str) {
 pub(crate) fn note(line: &str) {
     let mut out = io::stderr().lock();
     let _ = writeln!(out, "{line}");
+}
+
+/// Shows an event: as JSON on stdout, or as a line for people on stderr when it is worth one.
+pub(crate) fn event(event: &TreeEvent, json: bool, progress: &mut Progress) {
+    if json {
+        match serde_json::to_string(event) {
+            Ok(line) => answer(&line),
+            Err(error) => note(&format!("warning: an event has no JSON form: {error}")),
+        }
+    } else if let Some(line) = progress.line(event) {
+        note(&line);
+    }
 }
 
 /// Writes a failure to stderr: the sentence, then the hints.

@@ -1,12 +1,12 @@
 //! Trees and reports as text.
 
-use orchestrator::{AgentReport, Row, Snapshot, TakeoverReport};
+use frontend::{Edge, Found, Listing, Report, Row};
 use protocol::{AgentPath, Outcome, Status};
 
 use crate::progress::count;
 
 /// A tree as text: one line an agent, children below their parents.
-pub(crate) fn tree(snapshot: &Snapshot) -> String {
+pub(crate) fn tree(snapshot: &Listing) -> String {
     let mut text = format!("tree {}\n", snapshot.tree);
     let roots: Vec<&Row> = snapshot.agents.iter().filter(|row| row.parent.is_none()).collect();
     for row in roots {
@@ -15,7 +15,7 @@ pub(crate) fn tree(snapshot: &Snapshot) -> String {
     text
 }
 
-fn branch(snapshot: &Snapshot, row: &Row, first: &str, rest: &str, text: &mut String) {
+fn branch(snapshot: &Listing, row: &Row, first: &str, rest: &str, text: &mut String) {
     let name = if row.parent.is_none() { row.path.as_str() } else { row.path.name() };
     *text += &format!("{first}{name}  {}\n", standing(row));
     let children: Vec<&Row> = snapshot.agents.iter().filter(|child| is_child(child, &row.path, row)).collect();
@@ -32,7 +32,7 @@ fn is_child(child: &Row, path: &AgentPath, parent: &Row) -> bool {
 
 fn standing(row: &Row) -> String {
     let mut parts = vec![row.status.to_string()];
-    if row.edge == "closed" {
+    if row.edge == Edge::Closed {
         parts.push("closed".to_owned());
     }
     parts.push(match &row.nickname {
@@ -48,10 +48,10 @@ fn standing(row: &Row) -> String {
 }
 
 /// A tree in the language of Graphviz.
-pub(crate) fn dot(snapshot: &Snapshot) -> String {
+pub(crate) fn dot(snapshot: &Listing) -> String {
     let mut text = String::from("digraph tree {\n  rankdir=TB;\n  node [shape=box, style=rounded];\n");
     for (index, row) in snapshot.agents.iter().enumerate() {
-        let style = if row.edge == "closed" { ", style=\"rounded,dashed\"" } else { "" };
+        let style = if row.edge == Edge::Closed { ", style=\"rounded,dashed\"" } else { "" };
         let label = format!("{}\\n{} {}", quoted(row.path.as_str()), quoted(&row.role), row.status);
         text += &format!("  n{index} [label=\"{label}\"{style}];\n");
     }
@@ -62,13 +62,13 @@ pub(crate) fn dot(snapshot: &Snapshot) -> String {
 }
 
 /// A tree as a Mermaid flow chart.
-pub(crate) fn mermaid(snapshot: &Snapshot) -> String {
+pub(crate) fn mermaid(snapshot: &Listing) -> String {
     let mut text = String::from("flowchart TD\n");
     for (index, row) in snapshot.agents.iter().enumerate() {
         text += &format!("  n{index}[\"{}<br/>{} {}\"]\n", quoted(row.path.as_str()), quoted(&row.role), row.status);
     }
     for (from, to) in edges(snapshot) {
-        let arrow = if snapshot.agents.get(to).is_some_and(|row| row.edge == "closed") { "-.->" } else { "-->" };
+        let arrow = if snapshot.agents.get(to).is_some_and(|row| row.edge == Edge::Closed) { "-.->" } else { "-->" };
         text += &format!("  n{from} {arrow} n{to}\n");
     }
     text
@@ -76,7 +76,7 @@ pub(crate) fn mermaid(snapshot: &Snapshot) -> String {
 
 /// Parent and child, by their places in the listing. A path may have had several incarnations: the parent is the
 /// newest that is not younger than the child.
-fn edges(snapshot: &Snapshot) -> impl Iterator<Item = (usize, usize)> + '_ {
+fn edges(snapshot: &Listing) -> impl Iterator<Item = (usize, usize)> + '_ {
     let place = |child: &Row| {
         let parents = snapshot.agents.iter().enumerate();
         parents
@@ -93,7 +93,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// What taking a tree over found: one line an agent.
-pub(crate) fn report(report: &TakeoverReport) -> String {
+pub(crate) fn report(report: &Report) -> String {
     let mut text = String::new();
     for agent in &report.agents {
         text += &format!("{}  {}\n", agent.path, told(agent));
@@ -102,7 +102,7 @@ pub(crate) fn report(report: &TakeoverReport) -> String {
 }
 
 /// What is odd about a tree that was taken over; each a line for stderr.
-pub(crate) fn oddities(report: &TakeoverReport) -> Vec<String> {
+pub(crate) fn oddities(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     for agent in &report.agents {
         let path = &agent.path;
@@ -132,7 +132,7 @@ fn many(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-fn told(agent: &AgentReport) -> String {
+fn told(agent: &Found) -> String {
     let mut parts = vec![match (agent.status, agent.last) {
         _ if agent.cut.in_turn => "cut off in the middle of a turn".to_owned(),
         (Status::Pending, None) => "not begun".to_owned(),

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use frontend::{EventLog, Subscription};
 use protocol::{Address, EventKind, TreeEvent, TreeId};
 use tokio::sync::mpsc;
 
@@ -15,6 +16,8 @@ pub(crate) struct Bus {
 struct State {
     seq: u64,
     listeners: Vec<mpsc::UnboundedSender<Arc<TreeEvent>>>,
+    /// What other processes read; kept from the first time that somebody asks.
+    log: Option<EventLog>,
 }
 
 impl Bus {
@@ -29,10 +32,17 @@ impl Bus {
         receiver
     }
 
+    /// A reader of its own pace, of events after a sequence or from now on.
+    pub(crate) fn subscribe(&self, after: Option<u64>) -> Subscription {
+        let mut state = self.lock();
+        let log = state.log.get_or_insert_with(EventLog::new);
+        log.subscribe(after)
+    }
+
     pub(crate) fn emit(&self, agent: &Address, kind: EventKind) {
         let mut state = self.lock();
         // What nobody hears has no number: whoever listens first hears from 1.
-        if state.listeners.is_empty() {
+        if state.listeners.is_empty() && state.log.is_none() {
             return;
         }
         state.seq += 1;
@@ -45,6 +55,10 @@ impl Bus {
             kind,
         });
         state.listeners.retain(|listener| listener.send(Arc::clone(&event)).is_ok());
+        if let Some(log) = &state.log {
+            // Under the lock that numbers the events, so that they stand in the log in their order.
+            log.push(event);
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {

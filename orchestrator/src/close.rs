@@ -68,7 +68,8 @@ impl Tree {
         let node = self.at(path)?;
         let before = node.facts().status;
         let edge = EdgeRecord { status: EdgeStatus::Closed, reason: reason.to_owned(), by: by.name() };
-        self.0.options.store.writer(node.meta.id)?.append_synced(&[Record::Edge(edge)]).await?;
+        let closed = self.0.options.store.writer(node.meta.id)?.append_synced(&[Record::Edge(edge)]).await?;
+        node.facts().closed_at = Some(closed.at);
         let subtree: Vec<Arc<Node>> = {
             let mut family = self.family();
             family.graph.close(node.meta.id, reason);

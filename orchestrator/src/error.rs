@@ -72,6 +72,9 @@ pub enum TreeError {
     /// Somebody else drives the tree.
     #[error(transparent)]
     Lock(#[from] rollout::LockError),
+    /// Nobody ever got that task.
+    #[error("no agent of this tree has the task {0}")]
+    NoTask(protocol::TaskId),
     /// The tree is being shut down.
     #[error("the tree is shutting down")]
     ShuttingDown,

@@ -6,13 +6,13 @@
 
 mod bus;
 mod close;
+mod desk;
 mod error;
 mod fork;
 mod life;
 mod node;
 mod options;
 mod post;
-mod report;
 mod slots;
 mod snapshot;
 mod spawn;
@@ -25,8 +25,7 @@ mod wait;
 pub use close::By;
 pub use error::TreeError;
 pub use options::Options;
-pub use report::{AgentReport, Cut, TakeoverReport};
-pub use snapshot::{Row, Snapshot, TreeHead, list, snapshot};
+pub use snapshot::{Snapshot, TreeHead, list, snapshot};
 pub use submit::{Mode, NotSubmitted, Submitted};
 pub use tree::{Answer, Pending, Tree};
 

@@ -14,6 +14,8 @@ use tool_api::Hands;
 pub(crate) struct Node {
     pub(crate) meta: SessionMeta,
     pub(crate) address: Address,
+    /// Its first task.
+    pub(crate) task: String,
     /// A cache of what its rollout says is unread. Kept while it sleeps, so that mail to it needs no reading.
     pub(crate) inbox: Arc<Inbox>,
     /// The agent's own lock. Loading, unloading and waking take it, so they exclude each other; it may be held across
@@ -51,6 +53,8 @@ pub(crate) struct Facts {
     pub(crate) last_activity: Timestamp,
     pub(crate) last_end: Option<TaskEnd>,
     pub(crate) resident: bool,
+    /// When its own edge was closed.
+    pub(crate) closed_at: Option<Timestamp>,
     /// Has a turn, or one is about to start.
     pub(crate) busy: bool,
     /// Holds a running slot.
@@ -84,12 +88,17 @@ impl Node {
             last_activity: state.last_activity,
             last_end: state.last_end.clone(),
             resident: false,
+            closed_at: match &state.edge {
+                rollout::Edge::Open => None,
+                rollout::Edge::Closed { at, .. } => Some(*at),
+            },
             busy: false,
             slot: false,
             start: None,
         };
         Self {
             address,
+            task: state.first_task.clone().unwrap_or_default(),
             inbox: Arc::new(Inbox::new(mailbox)),
             life: tokio::sync::Mutex::default(),
             cancel,

@@ -1,7 +1,8 @@
 //! Looking at trees without driving them: nothing is locked and nothing is written.
 
 use agent_graph::{Edge, Filter, Graph};
-use protocol::{AgentPath, Status, ThreadId, TreeId, Usage, WaitingOn};
+use frontend::{Edge as ShownEdge, Listing, Row, Tokens};
+use protocol::{AgentPath, Status, TreeId, Usage};
 use rollout::{Edge as StoredEdge, OwnerHint, State, Store};
 use serde::Serialize;
 use stdx::{AbsPath, Timestamp, one_line};
@@ -12,65 +13,12 @@ use crate::TreeError;
 const LINE: usize = 120;
 
 /// A tree, as its rollouts have it at one moment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// The tree.
-    pub tree: TreeId,
-    /// The root's thread.
-    pub root: ThreadId,
-    /// Its agents, breadth first, closed ones included.
-    pub agents: Vec<Row>,
+    /// Its agents.
+    pub listing: Listing,
     /// What could not be read. One sentence each.
-    #[serde(skip)]
     pub problems: Vec<String>,
-}
-
-/// One agent.
-#[derive(Clone, Debug, Serialize)]
-pub struct Row {
-    /// Where it lives.
-    pub path: AgentPath,
-    /// Which agent it is.
-    pub thread_id: ThreadId,
-    /// Its parent's path.
-    pub parent: Option<AgentPath>,
-    /// Its role.
-    pub role: String,
-    /// Its name for people.
-    pub nickname: Option<String>,
-    /// `open` or `closed`: its own edge.
-    pub edge: &'static str,
-    /// How it stands.
-    pub status: Status,
-    /// What it waits for.
-    pub waiting_on: Option<WaitingOn>,
-    /// Whether it is in the memory of a process that says so.
-    pub resident: bool,
-    /// Mail it has not read.
-    pub unread: usize,
-    /// Tokens over its life.
-    pub tokens: Tokens,
-    /// Money over its life; none when its model has no price.
-    pub cost_usd: Option<f64>,
-    /// Its first task, on one line.
-    pub task: String,
-    /// When it was spawned.
-    pub opened_at: Timestamp,
-    /// When its edge was closed.
-    pub closed_at: Option<Timestamp>,
-    /// When its rollout last grew.
-    pub last_activity: Timestamp,
-}
-
-/// Tokens in the form of the listing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Tokens {
-    /// Input tokens, cached ones included.
-    pub input: u64,
-    /// Cached input tokens.
-    pub cached_input: u64,
-    /// Output tokens.
-    pub output: u64,
 }
 
 /// A tree in a list of trees.
@@ -84,12 +32,6 @@ pub struct TreeHead {
     pub updated_at: Timestamp,
     /// Agents ever spawned.
     pub agents: usize,
-}
-
-impl From<Usage> for Tokens {
-    fn from(usage: Usage) -> Self {
-        Self { input: usage.input, cached_input: usage.cached_input, output: usage.output }
-    }
 }
 
 /// All trees, newest first, and what was passed over.
@@ -149,7 +91,7 @@ pub fn snapshot(store: &Store, tree: TreeId, alive: impl Fn(&OwnerHint) -> bool)
         let parent = graph.parent(thread).and_then(|parent| graph.get(parent)).map(|parent| parent.path.clone());
         Some(row(state, parent, owned))
     });
-    Ok(Snapshot { tree, root, agents: rows.collect(), problems })
+    Ok(Snapshot { listing: Listing { tree, root, agents: rows.collect() }, problems })
 }
 
 fn row(state: &State, parent: Option<AgentPath>, owned: bool) -> Row {
@@ -164,18 +106,24 @@ fn row(state: &State, parent: Option<AgentPath>, owned: bool) -> Row {
         parent,
         role: state.meta.agent_role.clone(),
         nickname: state.meta.agent_nickname.clone(),
-        edge: if closed_at.is_some() { "closed" } else { "open" },
+        edge: if closed_at.is_some() { ShownEdge::Closed } else { ShownEdge::Open },
         status: if running { Status::Running } else { state.status() },
         waiting_on: None,
         resident: running,
         unread: state.unread(),
-        tokens: state.usage.into(),
+        tokens: tokens(state.usage),
+        position: None,
         cost_usd: (state.cost_usd > 0.0).then_some(state.cost_usd),
         task: one_line(state.first_task.as_deref().unwrap_or_default(), LINE),
         opened_at: state.meta.timestamp,
         closed_at,
         last_activity: state.last_activity,
     }
+}
+
+/// Tokens in the form of a listing.
+pub(crate) fn tokens(usage: Usage) -> Tokens {
+    Tokens { input: usage.input, cached_input: usage.cached_input, output: usage.output }
 }
 
 /// A rollout's agent as the graph has it.

@@ -66,9 +66,7 @@ impl Tree {
         request: RequestId,
     ) -> Result<(Submitted, Option<Pending>), TreeError> {
         let refuse = |why| Ok((Submitted::NotSubmitted(why), None));
-        if self.0.cancel.is_cancelled() {
-            return refuse(NotSubmitted::ShuttingDown);
-        }
+        let Some(_entering) = Entering::new(self) else { return refuse(NotSubmitted::ShuttingDown) };
         let node = self.at(path)?;
         let party = Party::Client { client: request };
         let letter = match self.letter(request.mail(), party, &node, (MailKind::Input, mode != Mode::Leave), body) {
@@ -96,6 +94,27 @@ impl Tree {
             (Err(TreeError::Mail(refused)), _) => refuse(NotSubmitted::QueueFull(refused)),
             (Err(error), _) => Err(error),
         }
+    }
+}
+
+/// A client that is coming in. While it does the tree does not end; once it is in, its agent is busy.
+struct Entering<'a>(&'a Tree);
+
+impl<'a> Entering<'a> {
+    fn new(tree: &'a Tree) -> Option<Self> {
+        let mut door = tree.door();
+        if door.shut || tree.0.cancel.is_cancelled() {
+            return None;
+        }
+        door.entering += 1;
+        Some(Self(tree))
+    }
+}
+
+impl Drop for Entering<'_> {
+    fn drop(&mut self) {
+        self.0.door().entering -= 1;
+        self.0.changed();
     }
 }
 

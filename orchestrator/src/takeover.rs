@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use agent_graph::Graph;
+use frontend::{Cut, Found as Standing, Report};
 use protocol::{EffectId, Mail, MailId, MailKind, Outcome, Party, TaskId, ThreadId, TreeId};
 use rollout::{Limits, Obligation, OpenCall, Opened, Record, TaskDone, Unborn};
 use runtime::{MAY_HAVE_RUN, closing};
@@ -14,7 +15,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::node::Node;
 use crate::post::whole_body;
-use crate::report::{AgentReport, Cut, TakeoverReport};
 use crate::tools::{NOT_DONE, sent, spawned};
 use crate::tree::{Pending, Tree};
 use crate::{Options, TreeError};
@@ -30,7 +30,7 @@ impl Tree {
     ///
     /// # Errors
     /// When somebody else drives it, it does not exist, or its root cannot be read.
-    pub async fn open(mut options: Options, id: TreeId) -> Result<(Self, TakeoverReport), TreeError> {
+    pub async fn open(mut options: Options, id: TreeId) -> Result<(Self, Report), TreeError> {
         let scan = options.store.scan()?;
         if scan.tree(id).is_empty() {
             return Err(TreeError::NoTree(id));
@@ -93,7 +93,7 @@ impl Tree {
         }
         let open: HashSet<ThreadId> = tree.reachable().iter().map(|node| node.meta.id).collect();
         let agents = agents.into_iter().filter(|(thread, _)| open.contains(thread)).map(|(_, report)| report).collect();
-        Ok((tree, TakeoverReport { tree: id, agents, unborn, problems }))
+        Ok((tree, Report { tree: id, agents, unborn, problems }))
     }
 
     /// Puts the agents into the tables. What does not fit into the graph is left out and told.
@@ -147,7 +147,7 @@ impl Tree {
     }
 
     /// Ends what a crash left of this agent's processes, and reports the agent.
-    async fn swept(&self, node: &Arc<Node>, found: Found, problems: &mut Vec<String>) -> (ThreadId, AgentReport) {
+    async fn swept(&self, node: &Arc<Node>, found: Found, problems: &mut Vec<String>) -> (ThreadId, Standing) {
         let state = &found.opened.loaded.state;
         let mut swept = Vec::new();
         let mut survive = Vec::new();
@@ -173,7 +173,7 @@ impl Tree {
             }
         }
         let pending = node.pending();
-        let report = AgentReport {
+        let report = Standing {
             path: node.address.path.clone(),
             role: node.meta.agent_role.clone(),
             status: node.facts().status,

@@ -43,19 +43,28 @@ pub(crate) struct Inner {
     pub(crate) heads: life::Heads,
     pub(crate) models: Mutex<HashMap<String, Arc<dyn Model>>>,
     /// Clients that wait for the end of their task.
-    answers: Mutex<HashMap<TaskId, oneshot::Sender<Answer>>>,
+    answers: Mutex<HashMap<TaskId, Vec<oneshot::Sender<Answer>>>>,
     /// Changes with every status; what waits for the tree looks again.
     pub(crate) changes: watch::Sender<u64>,
     pub(crate) cancel: CancellationToken,
     pub(crate) tracker: TaskTracker,
+    /// Requests of clients that are being taken, and whether any more are.
+    pub(crate) door: Mutex<Door>,
     /// Held for as long as the tree is driven.
-    _lock: OwnerLock,
+    lock: OwnerLock,
 }
 
 /// The graph, and paths that are about to be in it.
 pub(crate) struct Family {
     pub(crate) graph: Graph,
     pub(crate) reserved: Vec<AgentPath>,
+}
+
+/// Who comes in from outside.
+#[derive(Default)]
+pub(crate) struct Door {
+    pub(crate) shut: bool,
+    pub(crate) entering: usize,
 }
 
 /// The end of a client's task.
@@ -171,7 +180,8 @@ impl Tree {
             cancel: CancellationToken::new(),
             tracker: TaskTracker::new(),
             options,
-            _lock: lock,
+            door: Mutex::default(),
+            lock,
         }))
     }
 
@@ -211,7 +221,7 @@ impl Tree {
     /// Waits for the end of a task that a client gave to `agent`, in this process or an earlier one.
     pub fn expect(&self, task: TaskId, agent: AgentPath) -> Pending {
         let (sender, answer) = oneshot::channel();
-        self.answers().insert(task, sender);
+        self.answers().entry(task).or_default().push(sender);
         Pending { task, agent, answer }
     }
 
@@ -235,6 +245,16 @@ impl Tree {
         self.nodes().iter().filter(|node| node.is_busy() && !ending(node)).count()
     }
 
+    /// Waits until no agent works, none is about to, and no client is coming in; then refuses clients.
+    pub async fn over(&self) {
+        let mut changes = self.0.changes.subscribe();
+        while !self.shut_door() {
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Waits until no agent works and none is about to.
     pub async fn quiet(&self) {
         let mut changes = self.0.changes.subscribe();
@@ -243,6 +263,30 @@ impl Tree {
                 return;
             }
         }
+    }
+
+    /// Refuses clients from now on, unless one is coming in or an agent works: then it stays open and the answer is
+    /// false. After a true answer nothing that was accepted is left undone.
+    pub fn shut_door(&self) -> bool {
+        let mut door = self.door();
+        door.shut = door.entering == 0;
+        if door.shut && self.is_busy() {
+            door.shut = false;
+        }
+        door.shut
+    }
+
+    pub(crate) fn door(&self) -> MutexGuard<'_, Door> {
+        self.0.door.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says where other processes reach this tree from now on.
+    ///
+    /// # Errors
+    /// When the hint cannot be written; the tree is owned all the same.
+    pub fn listens_on(&self, socket: &stdx::AbsPath) -> Result<(), TreeError> {
+        let hint = rollout::OwnerHint { socket: Some(socket.clone()), ..self.0.options.owner.clone() };
+        Ok(self.0.lock.say(&hint)?)
     }
 
     /// Interrupts every turn, ends every process, flushes, and lets go of the tree. Every edge stays as it is.
@@ -313,9 +357,9 @@ impl Tree {
     /// A client's task has ended.
     pub(crate) fn answer(&self, task: TaskId, answer: Answer) {
         let waiting = self.answers().remove(&task);
-        if let Some(waiting) = waiting {
+        for waiting in waiting.into_iter().flatten() {
             // A client that has gone finds the answer in the rollout.
-            let _ = waiting.send(answer);
+            let _ = waiting.send(answer.clone());
         }
     }
 
@@ -339,7 +383,7 @@ impl Tree {
         self.0.graph.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answers(&self) -> MutexGuard<'_, HashMap<TaskId, oneshot::Sender<Answer>>> {
+    fn answers(&self) -> MutexGuard<'_, HashMap<TaskId, Vec<oneshot::Sender<Answer>>>> {
         self.0.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

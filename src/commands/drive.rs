@@ -2,21 +2,23 @@
 
 use std::sync::Arc;
 
-use orchestrator::{Answer, Pending, Tree};
-use protocol::{EventKind, Outcome, TaskEnd, TreeEvent, TreeId, UnreadResult};
+use orchestrator::{Answer, Mode, Pending, Submitted, Tree};
+use protocol::{AgentPath, EventKind, Outcome, RequestId, TaskEnd, TreeEvent, TreeId, UnreadResult};
 use stdx::one_line;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinHandle;
 
+use super::signals::{Interrupts, exit_now};
 use crate::exit::{self, Failure};
 use crate::output;
 use crate::progress::Progress;
+use crate::reach::{Owned, Served};
 use crate::wire::Setting;
 
 /// A tree that a command drives.
 pub(super) struct Drive {
     tree: Tree,
+    door: Served,
     json: bool,
     shown: JoinHandle<()>,
     interrupts: Interrupts,
@@ -25,14 +27,46 @@ pub(super) struct Drive {
 
 impl Drive {
     /// Begins to show the tree's events.
-    pub(super) fn new(setting: &Setting, tree: Tree) -> Self {
+    pub(super) fn new(setting: &Setting, owned: Owned) -> Self {
+        let Owned { tree, door, .. } = owned;
         let json = setting.common.json;
         let events = tree.events();
         let colour = output::colour(&setting.env);
         let shown = tokio::spawn(show(events, json, colour));
         // Both: the words for a root that was interrupted, and a start for what never began.
         let resume = format!("agent resume --tree {} --continue \"go on\"", tree.id());
-        Self { tree, json, shown, interrupts: Interrupts::listen(), resume }
+        Self { tree, door, json, shown, interrupts: Interrupts::listen(), resume }
+    }
+
+    /// The tree.
+    pub(super) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Gives words to an agent. Words that an earlier owner took already are waited for, not given again.
+    pub(super) async fn give(
+        &self,
+        path: &AgentPath,
+        body: &str,
+        wake: bool,
+        request: RequestId,
+    ) -> Result<Pending, Failure> {
+        if let Ok(pending) = self.tree.await_task(request.mail()).await {
+            return Ok(pending);
+        }
+        let mode = if wake { Mode::StartOrSteer } else { Mode::Leave };
+        match self.tree.submit(path, body, mode, request).await? {
+            (Submitted::NotSubmitted(why), _) => Err(Failure::usage(why.to_string())),
+            (_, Some(pending)) => Ok(pending),
+            (_, None) => Err(Failure::internal("the words were taken, and nobody answers for them")),
+        }
+    }
+
+    /// Lets go of a tree in which nothing was started.
+    pub(super) async fn drop_tree(mut self) {
+        self.shown.abort();
+        self.tree.shut_down().await;
+        self.door.close().await;
     }
 
     /// Waits for a task's end and then for the whole tree to be quiet, prints the answer, and lets go of the tree.
@@ -48,7 +82,7 @@ impl Drive {
             many => output::note(&format!("{who} has answered; {many} agents still work, waiting for them")),
         }
         tokio::select! {
-            () = self.tree.quiet() => {}
+            () = self.tree.over() => {}
             () = self.interrupts.next() => return self.interrupt().await,
         }
         let unread = self.tree.unread_results();
@@ -60,7 +94,7 @@ impl Drive {
     /// Waits for the tree to be quiet, for a command that gave no task of its own.
     pub(super) async fn settle(mut self) -> u8 {
         tokio::select! {
-            () = self.tree.quiet() => {}
+            () = self.tree.over() => {}
             () = self.interrupts.next() => return self.interrupt().await,
         }
         let unread = self.tree.unread_results();
@@ -84,8 +118,12 @@ impl Drive {
     }
 
     async fn end(mut self, answer: Option<&Answer>, unread: &[UnreadResult]) {
+        let ending = async {
+            self.tree.shut_down().await;
+            self.door.close().await;
+        };
         tokio::select! {
-            () = self.tree.shut_down() => {}
+            () = ending => {}
             () = self.interrupts.next() => exit_now(),
         }
         let id = self.tree.id();
@@ -95,7 +133,8 @@ impl Drive {
             output::note(&format!("warning: the progress display broke down: {error}"));
         }
         if let Some(answer) = answer {
-            tell(id, answer, self.json);
+            let hints = answer.fault.as_ref().map(|fault| fault.hints.clone()).unwrap_or_default();
+            tell(id, &answer.end, hints, exit::of(answer), self.json);
         }
         for result in unread {
             output::note(&format!("not read by the root: {}: {}", result.from, one_line(&result.text, 200)));
@@ -109,69 +148,30 @@ fn nothing(outcome: Outcome, reason: &str) -> Answer {
 }
 
 /// Prints an answer: its words on stdout, why it ended so on stderr.
-fn tell(tree: TreeId, answer: &Answer, json: bool) {
-    if !json && let Some(text) = &answer.end.text {
+pub(super) fn tell(tree: TreeId, end: &TaskEnd, hints: Vec<String>, code: u8, json: bool) {
+    if !json && let Some(text) = &end.text {
         output::answer(text);
     }
-    if let Some(reason) = &answer.end.reason {
-        let hints = answer.fault.as_ref().map(|fault| fault.hints.clone()).unwrap_or_default();
-        let said = match answer.end.outcome {
-            // The line begins with `error: ` anyway.
-            Outcome::Errored => reason.clone(),
-            outcome => format!("{outcome}: {reason}"),
-        };
-        let mut failure = Failure::internal(said);
-        failure.hints = hints;
-        if exit::of(answer) == exit::DONE {
-            output::note(&format!("note: {reason}"));
-        } else {
-            output::failure(&failure.hint(format!("the tree is kept: agent resume --tree {tree} \"…\"")));
-        }
+    let Some(reason) = &end.reason else { return };
+    if code == exit::DONE {
+        return output::note(&format!("note: {reason}"));
     }
+    let said = match end.outcome {
+        // The line begins with `error: ` anyway.
+        Outcome::Errored => reason.clone(),
+        outcome => format!("{outcome}: {reason}"),
+    };
+    let mut failure = Failure::internal(said);
+    failure.hints = hints;
+    output::failure(&failure.hint(format!("the tree is kept: agent resume --tree {tree} \"…\"")));
 }
 
 async fn show(mut events: UnboundedReceiver<Arc<TreeEvent>>, json: bool, colour: bool) {
     let mut progress = Progress::new(colour);
     while let Some(event) = events.recv().await {
-        if json {
-            match serde_json::to_string(&*event) {
-                Ok(line) => output::answer(&line),
-                Err(error) => output::note(&format!("warning: an event has no JSON form: {error}")),
-            }
-        } else if let Some(line) = progress.line(&event) {
-            output::note(&line);
-        }
+        output::event(&event, json, &mut progress);
         if matches!(event.kind, EventKind::TreeFinished { .. }) {
             return;
         }
     }
-}
-
-/// Ctrl-C and requests to terminate, from the moment this is made. There is one for a whole command, so that none is
-/// missed between two waits: the process does not die of them any more.
-struct Interrupts {
-    signals: Option<(Signal, Signal)>,
-}
-
-impl Interrupts {
-    fn listen() -> Self {
-        let signals = signal(SignalKind::interrupt()).and_then(|ctrl_c| Ok((ctrl_c, signal(SignalKind::terminate())?)));
-        Self { signals: signals.ok() }
-    }
-
-    /// Waits for the next one; for ever where none can be heard.
-    async fn next(&mut self) {
-        match &mut self.signals {
-            Some((ctrl_c, terminate)) => tokio::select! {
-                _ = ctrl_c.recv() => {}
-                _ = terminate.recv() => {}
-            },
-            None => std::future::pending().await,
-        }
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the second Ctrl-C leaves at once; everything accepted is on disk")]
-fn exit_now() -> ! {
-    std::process::exit(i32::from(exit::INTERRUPTED))
 }

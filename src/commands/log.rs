@@ -12,10 +12,10 @@ use crate::wire::{Setting, alive};
 pub(super) fn log(setting: &Setting, args: &Log) -> Result<u8, Failure> {
     let path = AgentPath::root().resolve(&args.path).map_err(|error| Failure::usage(error.to_string()))?;
     let tree = setting.tree()?;
-    let snapshot = snapshot(&setting.store, tree, alive)?;
+    let listing = snapshot(&setting.store, tree, alive)?.listing;
     // The newest incarnation: that is the one that can be spoken to.
-    let Some(row) = snapshot.agents.iter().filter(|row| row.path == path).max_by_key(|row| row.opened_at) else {
-        let known: Vec<&str> = snapshot.agents.iter().map(|row| row.path.as_str()).collect();
+    let Some(row) = listing.agents.iter().filter(|row| row.path == path).max_by_key(|row| row.opened_at) else {
+        let known: Vec<&str> = listing.agents.iter().map(|row| row.path.as_str()).collect();
         return Err(
             Failure::usage(format!("no agent ever lived at {path}")).hint(format!("agents: {}", known.join(", ")))
         );

@@ -1,65 +1,111 @@
 //! `agent resume`.
 
-use orchestrator::{Tree, snapshot};
-use protocol::AgentPath;
+use frontend::{Op, Reply, Report};
+use protocol::{AgentPath, RequestId};
 
 use super::drive::Drive;
+use super::remote::{Remote, Spoken, ask, unexpected};
 use super::text;
 use crate::cli::Resume;
 use crate::exit::{self, Failure};
 use crate::output;
-use crate::render::{oddities, report};
-use crate::wire::{Setting, alive};
+use crate::reach::{Owned, Reached, reach};
+use crate::render;
+use crate::wire::Setting;
 
 pub(super) async fn resume(setting: Setting, args: Resume) -> Result<u8, Failure> {
     let prompt = args.prompt.map(|prompt| text(Some(prompt), "task")).transpose()?;
     let config = setting.config(None)?;
     let options = setting.options(&config, setting.common.model.clone())?;
-    let (tree, found) = Tree::open(options, setting.tree()?).await?;
-    output::note(&format!("tree {}", tree.id()));
-    for line in oddities(&found) {
-        output::note(&line);
-    }
-    let stands = report(&found);
-    if prompt.is_none() && !args.go_on {
-        tree.shut_down().await;
-        if setting.common.json {
-            output::note(stands.trim_end());
-            super::tree::json(&snapshot(&setting.store, tree.id(), alive)?)?;
-        } else {
-            output::answer(&stands);
+    let id = setting.tree()?;
+    let request = RequestId::new();
+    loop {
+        match reach(&setting, &options, id).await? {
+            Reached::Owner(owned) => return own(&setting, owned, prompt.as_deref(), args.go_on, request).await,
+            Reached::Other(client) => {
+                if prompt.is_none() && !args.go_on {
+                    let Spoken::Done(reply) = ask(&client, Op::Resume).await? else { continue };
+                    let Reply::Report(report) = reply else { return Err(unexpected(&reply)) };
+                    let Spoken::Done(reply) = ask(&client, Op::Tree).await? else { continue };
+                    let Reply::Tree(listing) = reply else { return Err(unexpected(&reply)) };
+                    output::note(&format!("tree {id} · driven by process {}", client.hello().pid));
+                    show(&setting, &report, &listing)?;
+                    return Ok(exit::DONE);
+                }
+                let remote = Remote::new(&setting, client, id);
+                let mut tasks = Vec::new();
+                if args.go_on {
+                    let Spoken::Done(given) = remote.go_on().await? else { continue };
+                    tasks.extend(given.into_iter().map(|given| given.task));
+                }
+                if let Some(prompt) = &prompt {
+                    let root = AgentPath::root();
+                    let Spoken::Done(task) = remote.send(&root, prompt, true, request).await? else { continue };
+                    tasks.insert(0, task);
+                }
+                let Some(task) = tasks.first() else {
+                    output::note("nothing was cut off and nothing waits to begin");
+                    return Ok(exit::DONE);
+                };
+                if let Spoken::Done(code) = remote.finish(*task).await? {
+                    return Ok(code);
+                }
+                output::note("the process that drove the tree let go of it; taking it over");
+            }
         }
+    }
+}
+
+async fn own(
+    setting: &Setting,
+    owned: Owned,
+    prompt: Option<&str>,
+    go_on: bool,
+    request: RequestId,
+) -> Result<u8, Failure> {
+    output::note(&format!("tree {}", owned.tree.id()));
+    let found = owned.found.clone();
+    let drive = Drive::new(setting, owned);
+    if prompt.is_none() && !go_on {
+        let listing = drive.tree().listing();
+        drive.drop_tree().await;
+        show(setting, &found, &listing)?;
         return Ok(exit::DONE);
     }
-    output::note(stands.trim_end());
-    let drive = Drive::new(&setting, tree.clone());
-    tree.started(true);
-    let mut expected = Vec::new();
+    output::note(render::report(&found).trim_end());
+    drive.tree().started(true);
     let begun = async {
-        if args.go_on {
-            expected = tree.go_on().await?;
+        let mut expected = if go_on { drive.tree().go_on().await? } else { Vec::new() };
+        if let Some(prompt) = prompt {
+            // The prompt's answer is the answer; without one, that of the first task that goes on, the root's first.
+            expected.insert(0, drive.give(&AgentPath::root(), prompt, true, request).await?);
         }
-        match &prompt {
-            Some(prompt) => tree.send(&AgentPath::root(), prompt, true).await.map(Some),
-            None => Ok(None),
+        Ok::<_, Failure>(expected)
+    };
+    let mut expected = match begun.await {
+        Ok(expected) => expected,
+        Err(failure) => {
+            drive.drop_tree().await;
+            return Err(failure);
         }
     };
-    let begun = begun.await;
-    let asked = match begun {
-        Ok(asked) => asked,
-        Err(error) => {
-            tree.shut_down().await;
-            return Err(error.into());
+    if expected.is_empty() {
+        if !drive.tree().is_busy() {
+            output::note("nothing was cut off and nothing waits to begin");
         }
-    };
-    let nothing = asked.is_none() && expected.is_empty() && !tree.is_busy();
-    drop(tree);
-    if nothing {
-        output::note("nothing was cut off and nothing waits to begin");
+        return Ok(drive.settle().await);
     }
-    // The prompt's answer is the answer; without one, that of the first task that goes on, the root's before others.
-    match asked.or_else(|| (!expected.is_empty()).then(|| expected.remove(0))) {
-        Some(pending) => Ok(drive.finish(pending).await),
-        None => Ok(drive.settle().await),
+    Ok(drive.finish(expected.remove(0)).await)
+}
+
+/// The report on stdout, or, for programs, the tree there and the report beside it.
+fn show(setting: &Setting, report: &Report, listing: &frontend::Listing) -> Result<(), Failure> {
+    let stands = render::report(report);
+    if setting.common.json {
+        output::note(stands.trim_end());
+        super::tree::json(listing)
+    } else {
+        output::answer(&stands);
+        Ok(())
     }
 }

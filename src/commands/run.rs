@@ -8,6 +8,7 @@ use super::text;
 use crate::cli::Run;
 use crate::exit::Failure;
 use crate::output;
+use crate::reach::{Owned, Served};
 use crate::wire::Setting;
 
 pub(super) async fn run(setting: Setting, args: Run) -> Result<u8, Failure> {
@@ -17,10 +18,11 @@ pub(super) async fn run(setting: Setting, args: Run) -> Result<u8, Failure> {
     let prompt = text(args.prompt, "task")?;
     let (tree, pending) = Tree::create(options, &prompt).await?;
     announce(&setting, tree.id(), &model);
-    let drive = Drive::new(&setting, tree.clone());
-    tree.started(false);
-    tree.go().await;
-    drop(tree);
+    let door = Served::open(&setting, &tree).await;
+    let found = tree.report();
+    let drive = Drive::new(&setting, Owned { tree, door, found });
+    drive.tree().started(false);
+    drive.tree().go().await;
     Ok(drive.finish(pending).await)
 }
 

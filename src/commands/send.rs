@@ -1,14 +1,14 @@
 //! `agent send`.
 
-use orchestrator::Tree;
-use protocol::AgentPath;
+use protocol::{AgentPath, RequestId};
 
 use super::drive::Drive;
+use super::remote::{Remote, Spoken};
 use super::text;
 use crate::cli::Send;
 use crate::exit::{self, Failure};
 use crate::output;
-use crate::render::oddities;
+use crate::reach::{Reached, reach};
 use crate::wire::Setting;
 
 pub(super) async fn send(setting: Setting, args: Send) -> Result<u8, Failure> {
@@ -16,25 +16,44 @@ pub(super) async fn send(setting: Setting, args: Send) -> Result<u8, Failure> {
     let message = text(Some(args.message), "message")?;
     let config = setting.config(None)?;
     let options = setting.options(&config, setting.common.model.clone())?;
-    let (tree, report) = Tree::open(options, setting.tree()?).await?;
-    for line in oddities(&report) {
-        output::note(&line);
-    }
-    let drive = Drive::new(&setting, tree.clone());
-    tree.started(true);
-    let sent = tree.send(&path, &message, !args.queue).await;
-    let pending = match sent {
-        Ok(pending) => pending,
-        Err(error) => {
-            tree.shut_down().await;
-            return Err(error.into());
+    let id = setting.tree()?;
+    // One name for these words, however often owners change under way: sent twice they are one task.
+    let request = RequestId::new();
+    let wake = !args.queue;
+    loop {
+        match reach(&setting, &options, id).await? {
+            Reached::Other(client) => {
+                let remote = Remote::new(&setting, client, id);
+                let Spoken::Done(task) = remote.send(&path, &message, wake, request).await? else { continue };
+                if args.queue {
+                    return Ok(left(&path));
+                }
+                if let Spoken::Done(code) = remote.finish(task).await? {
+                    return Ok(code);
+                }
+                output::note("the process that drove the tree let go of it; taking it over");
+            }
+            Reached::Owner(owned) => {
+                let drive = Drive::new(&setting, owned);
+                drive.tree().started(true);
+                let pending = match drive.give(&path, &message, wake, request).await {
+                    Ok(pending) => pending,
+                    Err(failure) => {
+                        drive.drop_tree().await;
+                        return Err(failure);
+                    }
+                };
+                if args.queue {
+                    drive.drop_tree().await;
+                    return Ok(left(&path));
+                }
+                return Ok(drive.finish(pending).await);
+            }
         }
-    };
-    if args.queue {
-        tree.shut_down().await;
-        output::note(&format!("left for {path}; it reads this with its next task"));
-        return Ok(exit::DONE);
     }
-    drop(tree);
-    Ok(drive.finish(pending).await)
+}
+
+fn left(path: &AgentPath) -> u8 {
+    output::note(&format!("left for {path}; it reads this with its next task"));
+    exit::DONE
 }

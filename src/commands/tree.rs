@@ -1,18 +1,19 @@
 //! `agent tree`.
 
-use orchestrator::{Snapshot, snapshot};
+use frontend::{Listing, Op, Reply};
+use orchestrator::snapshot;
+use protocol::TreeId;
 
+use super::remote::{Spoken, ask};
 use crate::cli::{Format, Show};
 use crate::exit::{self, Failure};
 use crate::output;
+use crate::reach::owner;
 use crate::render;
 use crate::wire::{Setting, alive};
 
-pub(super) fn tree(setting: &Setting, args: &Show) -> Result<u8, Failure> {
-    let snapshot = snapshot(&setting.store, setting.tree()?, alive)?;
-    for problem in &snapshot.problems {
-        output::note(&format!("warning: {problem}"));
-    }
+pub(super) async fn tree(setting: &Setting, args: &Show) -> Result<u8, Failure> {
+    let snapshot = look(setting, setting.tree()?).await?;
     match args.format {
         Format::Text if !setting.common.json => output::answer(&render::tree(&snapshot)),
         Format::Dot => output::answer(&render::dot(&snapshot)),
@@ -22,8 +23,22 @@ pub(super) fn tree(setting: &Setting, args: &Show) -> Result<u8, Failure> {
     Ok(exit::DONE)
 }
 
+/// The tree as its owner sees it, or, when nobody drives it, as its rollouts have it.
+pub(super) async fn look(setting: &Setting, id: TreeId) -> Result<Listing, Failure> {
+    if let Some(client) = owner(setting, id).await
+        && let Ok(Spoken::Done(Reply::Tree(listing))) = ask(&client, Op::Tree).await
+    {
+        return Ok(listing);
+    }
+    let snapshot = snapshot(&setting.store, id, alive)?;
+    for problem in &snapshot.problems {
+        output::note(&format!("warning: {problem}"));
+    }
+    Ok(snapshot.listing)
+}
+
 /// Prints a tree as one line of JSON.
-pub(super) fn json(snapshot: &Snapshot) -> Result<(), Failure> {
+pub(super) fn json(snapshot: &Listing) -> Result<(), Failure> {
     let json = serde_json::to_string(snapshot);
     output::answer(&json.map_err(|error| Failure::internal(format!("the tree has no JSON form: {error}")))?);
     Ok(())

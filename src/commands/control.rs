@@ -1,0 +1,90 @@
+//! `agent interrupt` and `agent close`.
+
+use frontend::{Op, Reply};
+use orchestrator::By;
+use protocol::AgentPath;
+
+use super::drive::Drive;
+use super::remote::{Spoken, ask, unexpected};
+use crate::cli::{Close, Interrupt};
+use crate::exit::{self, Failure};
+use crate::output;
+use crate::reach::{Reached, owner, reach};
+use crate::wire::Setting;
+
+pub(super) async fn interrupt(setting: Setting, args: Interrupt) -> Result<u8, Failure> {
+    let path = path(&args.path)?;
+    let id = setting.tree()?;
+    // A tree that nobody drives has no turn: there is nothing to take over for.
+    let Some(client) = owner(&setting, id).await else {
+        if setting.store.owner(id).is_some_and(|hint| hint.pid != 0 && crate::wire::alive(&hint)) {
+            let config = setting.config(None)?;
+            let options = setting.options(&config, None)?;
+            // Says who drives it and that it does not answer, unless it lets go meanwhile.
+            if let Reached::Owner(owned) = reach(&setting, &options, id).await? {
+                Drive::new(&setting, owned).drop_tree().await;
+            }
+        }
+        output::note(&format!("nothing runs at {path}: nobody drives this tree"));
+        return Ok(exit::DONE);
+    };
+    let reason = "interrupted by the user".to_owned();
+    match ask(&client, Op::Interrupt { path: path.clone(), reason }).await? {
+        Spoken::Done(Reply::Interrupted { agents }) if agents.is_empty() => {
+            output::note(&format!("nothing ran at {path}"));
+        }
+        Spoken::Done(Reply::Interrupted { .. }) => {
+            output::note(&format!("{path} is interrupted; `agent send {path} \"…\"` goes on"))
+        }
+        Spoken::Done(other) => return Err(unexpected(&other)),
+        Spoken::OwnerGone => {
+            output::note(&format!("nothing runs at {path}: the process that drove the tree has ended"))
+        }
+    }
+    Ok(exit::DONE)
+}
+
+pub(super) async fn close(setting: Setting, args: Close) -> Result<u8, Failure> {
+    let path = path(&args.path)?;
+    let config = setting.config(None)?;
+    let options = setting.options(&config, None)?;
+    let id = setting.tree()?;
+    let reason = args.reason.unwrap_or_default();
+    loop {
+        match reach(&setting, &options, id).await? {
+            Reached::Other(client) => {
+                match ask(&client, Op::Close { path: path.clone(), reason: reason.clone() }).await? {
+                    Spoken::Done(Reply::Closed { agents }) => {
+                        closed(&path, &agents);
+                        return Ok(exit::DONE);
+                    }
+                    Spoken::Done(other) => return Err(unexpected(&other)),
+                    Spoken::OwnerGone => {}
+                }
+            }
+            Reached::Owner(owned) => {
+                let drive = Drive::new(&setting, owned);
+                let tree = drive.tree();
+                let agents = tree.below(&path);
+                let reason = if reason.trim().is_empty() { "closed by the user" } else { reason.trim() };
+                let done = tree.close(&path, reason, &By::User).await;
+                drive.drop_tree().await;
+                done?;
+                closed(&path, &agents);
+                return Ok(exit::DONE);
+            }
+        }
+    }
+}
+
+fn closed(path: &AgentPath, agents: &[AgentPath]) {
+    match agents.len().saturating_sub(1) {
+        0 => output::note(&format!("{path} is closed")),
+        1 => output::note(&format!("{path} is closed, and with it 1 agent below")),
+        many => output::note(&format!("{path} is closed, and with it {many} agents below")),
+    }
+}
+
+fn path(text: &str) -> Result<AgentPath, Failure> {
+    AgentPath::root().resolve(text).map_err(|error| Failure::usage(error.to_string()))
+}
