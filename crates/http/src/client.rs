@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use reqwest::{Client, NoProxy, Proxy, Url, redirect, retry};
+use reqwest::{Client, NoProxy, Proxy, RequestBuilder, Url, redirect, retry};
 
 use crate::error::innermost;
-use crate::{Error, Post, Response};
+use crate::{Error, Post, Response, USER_AGENT};
 
 /// How long a connection may take to stand, name look-up and TLS included. Longer than the slowest usable line
 /// needs, short enough that an address behind a silent firewall is noticed.
@@ -63,17 +63,32 @@ impl Http {
     pub async fn post(&self, post: Post) -> Result<Response, Error> {
         let url = parse(&post.url)?;
         let address = address(&url);
-        let client = self.client(url.scheme() == "https")?;
-        let request = client.post(url).headers(post.headers()?).body(post.body);
-        match request.send().await {
-            Ok(response) => Ok(Response::new(response, address)),
-            Err(error) => Err(Error::sending(&error, &address)),
-        }
+        let request = self.client(&url)?.post(url).headers(post.headers()?).body(post.body);
+        send(request, address).await
     }
 
-    fn client(&self, secure: bool) -> Result<Client, Error> {
+    /// Sends one GET without a key and waits for the head of the answer. Like [`Http::post`] in all else.
+    ///
+    /// # Errors
+    /// As for [`Http::post`].
+    pub async fn get(&self, url: &str) -> Result<Response, Error> {
+        let url = parse(url)?;
+        let address = address(&url);
+        let request = self.client(&url)?.get(url).header(reqwest::header::USER_AGENT, USER_AGENT);
+        send(request, address).await
+    }
+
+    fn client(&self, url: &Url) -> Result<Client, Error> {
+        let secure = url.scheme() == "https";
         let cell = if secure { &self.shared.secure } else { &self.shared.plain };
         cell.get_or_init(|| build(&self.shared.proxies, secure)).clone()
+    }
+}
+
+async fn send(request: RequestBuilder, address: String) -> Result<Response, Error> {
+    match request.send().await {
+        Ok(response) => Ok(Response::new(response, address)),
+        Err(error) => Err(Error::sending(&error, &address)),
     }
 }
 

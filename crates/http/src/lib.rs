@@ -10,4 +10,4 @@ mod request;
 
 pub use client::{CONNECT_TIMEOUT, Http, POOL_IDLE, Proxies};
 pub use error::Error;
-pub use request::{Post, Response, USER_AGENT};
+pub use request::{Auth, Post, Response, USER_AGENT};

@@ -9,13 +9,22 @@ use crate::Error;
 /// How we name ourselves to servers.
 pub const USER_AGENT: &str = concat!("agent/", env!("CARGO_PKG_VERSION"));
 
+/// A key, and the header that it travels in.
+#[derive(Clone, Debug)]
+pub enum Auth {
+    /// `Authorization: Bearer …`.
+    Bearer(Secret),
+    /// The bare key in the header of this name.
+    Header(&'static str, Secret),
+}
+
 /// A POST of JSON.
 #[derive(Clone, Debug)]
 pub struct Post {
     /// Where to.
     pub url: String,
-    /// Sent as `Authorization: Bearer`, if there is one.
-    pub bearer: Option<Secret>,
+    /// The key, if there is one.
+    pub auth: Option<Auth>,
     /// Further headers.
     pub extra: Vec<(&'static str, String)>,
     /// The body, as it goes out.
@@ -28,19 +37,27 @@ impl Post {
         map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         map.insert(reqwest::header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
         for (name, text) in &self.extra {
-            let wrong = || Error::Header((*name).to_owned());
-            let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
-            map.insert(key, HeaderValue::from_str(text).map_err(|_| wrong())?);
+            insert(&mut map, name, text, false)?;
         }
-        if let Some(secret) = &self.bearer {
-            let wrong = |_| Error::Header("authorization".to_owned());
-            let mut value = HeaderValue::from_str(&format!("Bearer {}", secret.expose())).map_err(wrong)?;
-            // Keeps it out of debug output and of HTTP/2's header compression table.
-            value.set_sensitive(true);
-            map.insert(AUTHORIZATION, value);
+        match &self.auth {
+            Some(Auth::Bearer(secret)) => {
+                insert(&mut map, AUTHORIZATION.as_str(), &format!("Bearer {}", secret.expose()), true)?;
+            }
+            Some(Auth::Header(name, secret)) => insert(&mut map, name, secret.expose(), true)?,
+            None => {}
         }
         Ok(map)
     }
+}
+
+/// Adds a header. A sensitive one stays out of debug output and of HTTP/2's header compression table.
+fn insert(map: &mut HeaderMap, name: &str, text: &str, sensitive: bool) -> Result<(), Error> {
+    let wrong = || Error::Header(name.to_owned());
+    let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
+    let mut value = HeaderValue::from_str(text).map_err(|_| wrong())?;
+    value.set_sensitive(sensitive);
+    map.insert(key, value);
+    Ok(())
 }
 
 /// An answer whose head has come. Its body is read piece by piece; a connection goes back to the pool once the body

@@ -1,7 +1,5 @@
 //! Why a name is not a model.
 
-use crate::Wire;
-
 /// The smallest useful script, for people whose script is wrong.
 const EXAMPLE: &str = "a rule looks like this:\n[[rule]]\nagent = \"/root\"\nafter = 0\n\
                        reply = [{ text = \"You said: ${prompt}\" }]";
@@ -22,14 +20,6 @@ pub enum OpenError {
     /// The name has no slash, or nothing behind it.
     #[error("`{0}` is not a model: write PROVIDER/NAME, for example `openai/gpt-5.5`")]
     NotAModel(String),
-    /// The provider's protocol is not built yet.
-    #[error("the provider `{provider}` speaks the `{}` wire, which is not built yet", .wire.as_str())]
-    WireNotBuilt {
-        /// The provider.
-        provider: String,
-        /// Its wire.
-        wire: Wire,
-    },
     /// The provider wants a key and there is none.
     #[error("the provider `{provider}` needs a key and {variable} is not set")]
     NoKey {
@@ -68,7 +58,7 @@ impl OpenError {
             Self::UnknownProvider { name, meant, .. } => {
                 let example = format!(
                     "or name it in config.toml:\n[providers.{name}]\nbase_url = \"http://127.0.0.1:8080/v1\"\n\
-                     wire = \"responses\"\napi_key_env = \"{}_KEY\"",
+                     wire = \"chat\"\napi_key_env = \"{}_KEY\"",
                     name.to_ascii_uppercase().replace('-', "_")
                 );
                 meant.iter().map(|meant| format!("did you mean `{meant}`?")).chain([example]).collect()
@@ -76,10 +66,6 @@ impl OpenError {
             Self::NotAModel(_) => {
                 vec!["`rehearsal` needs no key and no network; `script:FILE` plays a script".to_owned()]
             }
-            Self::WireNotBuilt { provider, .. } => vec![format!(
-                "use a provider with the `responses` wire; if {provider} serves that too, set \
-                 `wire = \"responses\"` in [providers.{provider}]"
-            )],
             Self::NoKey { variable, .. } => vec![
                 format!("set it: export {variable}=…"),
                 "or use a local server, or `--model rehearsal`, which needs no key".to_owned(),

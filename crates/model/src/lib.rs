@@ -5,22 +5,33 @@
 
 mod api;
 mod error;
-mod fault;
-mod pattern;
 mod provider;
-mod rehearsal;
+mod local;
+mod remote;
 mod responses;
+mod chat;
+mod messages;
+mod turns;
+mod opaque;
+mod body;
+mod json;
+mod tools;
+mod fault;
+mod sse;
 mod retry;
 mod script;
-mod sse;
-mod tools;
+mod rehearsal;
+mod pattern;
 mod view;
+#[cfg(test)]
+mod lab;
 
 pub use api::{
     BoxStream, ErrorKind, Head, Model, ModelError, ModelEvent, ModelRequest, ToolKind, ToolWire, Transcript,
 };
 pub use error::OpenError;
+pub use local::LOCAL_TIMEOUT;
 pub use provider::{Catalog, IDLE_TIMEOUT, Provider, Wire};
-pub use responses::{MAX_ERROR_BODY, MAX_REPLY};
+pub use remote::{MAX_ERROR_BODY, MAX_REPLY};
 pub use retry::{Retry, RetryLimits};
 pub use sse::MAX_EVENT;

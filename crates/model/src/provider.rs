@@ -7,9 +7,12 @@ use std::time::Duration;
 use http::Http;
 use stdx::{AbsPath, Secret, nearest};
 
+use crate::chat::Chat;
+use crate::messages::Messages;
+use crate::remote::Remote;
 use crate::responses::Responses;
 use crate::script::Script;
-use crate::{Model, OpenError, rehearsal};
+use crate::{Model, OpenError, local, rehearsal};
 
 /// How long a server may send nothing, before its answer begins or within it, until we take it for dead. Reasoning
 /// models are silent for minutes on servers that stream no reasoning; beyond this a person would give up too.
@@ -35,6 +38,24 @@ impl Wire {
             Self::Messages => "messages",
         }
     }
+
+    /// What stands behind a provider's address.
+    pub(crate) fn path(self) -> &'static str {
+        match self {
+            Self::Responses => "/responses",
+            Self::Chat => "/chat/completions",
+            Self::Messages => "/messages",
+        }
+    }
+
+    /// Its name for people.
+    pub(crate) fn protocol(self) -> &'static str {
+        match self {
+            Self::Responses => "Responses",
+            Self::Chat => "Chat Completions",
+            Self::Messages => "Messages",
+        }
+    }
 }
 
 /// A server and how to speak to it.
@@ -42,7 +63,7 @@ impl Wire {
 pub struct Provider {
     /// Its name: what stands before the slash.
     pub name: String,
-    /// Where it lives, without `/responses`.
+    /// Where it lives, without `/responses`, `/chat/completions` or `/messages`.
     pub base_url: String,
     /// Its protocol.
     pub wire: Wire,
@@ -50,7 +71,8 @@ pub struct Provider {
     pub api_key: Option<Secret>,
     /// The variable its key comes from; none for a server that wants no key.
     pub key_env: Option<String>,
-    /// Whether it takes free-text tools with a grammar. Others get functions instead.
+    /// Whether it takes free-text tools with a grammar on the Responses wire. Others get functions instead, and so does
+    /// every provider on the other wires.
     pub custom_tools: bool,
     /// How long it may be silent.
     pub idle_timeout: Duration,
@@ -122,17 +144,24 @@ impl Catalog {
             _ => return Err(OpenError::NotAModel(stdx::one_line(name, 80))),
         };
         let provider = self.providers.get(provider).ok_or_else(|| self.unknown(provider))?;
-        match provider.wire {
-            Wire::Responses => {}
-            wire @ (Wire::Chat | Wire::Messages) => {
-                return Err(OpenError::WireNotBuilt { provider: provider.name.clone(), wire });
-            }
-        }
         if let (Some(variable), None) = (&provider.key_env, &provider.api_key) {
             return Err(OpenError::NoKey { provider: provider.name.clone(), variable: variable.clone() });
         }
         let window = self.windows.get(name).copied();
-        Ok(Arc::new(Responses::new(provider, model, window, self.http.clone())))
+        let http = self.http.clone();
+        Ok(match provider.wire {
+            Wire::Responses => Arc::new(Remote::new(Responses::new(provider), provider, model, window, http)),
+            Wire::Chat => Arc::new(Remote::new(Chat::new(provider), provider, model, window, http)),
+            Wire::Messages => Arc::new(Remote::new(Messages::new(provider), provider, model, window, http)),
+        })
+    }
+
+    /// Asks servers, given by name and address, which models they have: all at once, each within [`LOCAL_TIMEOUT`].
+    /// Those that answered, in the order given; a server that has no model yet answers with an empty list.
+    ///
+    /// [`LOCAL_TIMEOUT`]: crate::LOCAL_TIMEOUT
+    pub async fn local_servers(&self, servers: &[(&str, &str)]) -> Vec<(String, Vec<String>)> {
+        local::servers(&self.http, servers, local::LOCAL_TIMEOUT).await
     }
 
     fn unknown(&self, name: &str) -> OpenError {

@@ -115,7 +115,7 @@ impl Model for Script {
     }
 
     fn head(&self, tools: &[ToolWire]) -> Arc<Head> {
-        tools::head(tools, true)
+        tools::responses(tools, true)
     }
 
     fn stream(&self, request: ModelRequest) -> BoxStream<Result<ModelEvent, ModelError>> {

@@ -115,6 +115,12 @@ impl Decoder {
                 }
                 self.data.extend_from_slice(value);
             }
+            // No field of the standard: what a widely used local server calls its faults.
+            b"error" => {
+                "error".clone_into(&mut self.name);
+                self.has_data = true;
+                self.data.extend_from_slice(value);
+            }
             // Comments (an empty name), `id`, `retry` and anything else say nothing to us.
             _ => {}
         }

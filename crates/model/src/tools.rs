@@ -1,4 +1,4 @@
-//! Tools as the Responses wire wants them.
+//! Tools as each wire wants them.
 
 use std::sync::Arc;
 
@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::{Head, ToolKind, ToolWire};
 
+/// Of the Responses wire.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 enum Entry<'a> {
@@ -32,22 +33,65 @@ struct Format<'a> {
     definition: &'a str,
 }
 
-/// Serialises the tools. Where the server takes no free text (`custom` is false), functions stand in.
-pub(crate) fn head(tools: &[ToolWire], custom: bool) -> Arc<Head> {
-    let entries: Vec<Entry<'_>> = tools.iter().map(|tool| entry(tool, custom)).collect();
+/// Of the Chat wire.
+#[derive(Serialize)]
+struct Wrapped<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+/// Of the Messages wire.
+#[derive(Serialize)]
+struct Plain<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: &'a Value,
+}
+
+/// For the Responses wire. Where the server takes no free text (`custom` is false), functions stand in.
+pub(crate) fn responses(tools: &[ToolWire], custom: bool) -> Arc<Head> {
+    head(tools, |tool| {
+        let (name, description) = (tool.name.as_str(), tool.description.as_str());
+        match &tool.kind {
+            ToolKind::Freeform { syntax, definition, .. } if custom => {
+                Entry::Custom { name, description, format: Format { kind: "grammar", syntax, definition } }
+            }
+            _ => Entry::Function { name, description, parameters: schema(tool), strict: false },
+        }
+    })
+}
+
+/// For the Chat wire.
+pub(crate) fn chat(tools: &[ToolWire]) -> Arc<Head> {
+    head(tools, |tool| Wrapped {
+        kind: "function",
+        function: Function { name: &tool.name, description: &tool.description, parameters: schema(tool) },
+    })
+}
+
+/// For the Messages wire.
+pub(crate) fn messages(tools: &[ToolWire]) -> Arc<Head> {
+    head(tools, |tool| Plain { name: &tool.name, description: &tool.description, input_schema: schema(tool) })
+}
+
+fn head<'a, T: Serialize>(tools: &'a [ToolWire], entry: impl Fn(&'a ToolWire) -> T) -> Arc<Head> {
+    let entries: Vec<T> = tools.iter().map(entry).collect();
     // Strings and values always serialise; an empty list would only mean a model without tools.
     let json = serde_json::to_string(&entries).unwrap_or_else(|_| "[]".to_owned());
     Arc::new(Head { tools: json.into(), names: tools.iter().map(|tool| tool.name.clone()).collect() })
 }
 
-fn entry(tool: &ToolWire, custom: bool) -> Entry<'_> {
-    let (name, description) = (&tool.name, &tool.description);
+/// The schema of a function that is the tool, or stands in for it.
+fn schema(tool: &ToolWire) -> &Value {
     match &tool.kind {
-        ToolKind::Freeform { syntax, definition, .. } if custom => {
-            Entry::Custom { name, description, format: Format { kind: "grammar", syntax, definition } }
-        }
-        ToolKind::Function(parameters) | ToolKind::Freeform { fallback: parameters, .. } => {
-            Entry::Function { name, description, parameters, strict: false }
-        }
+        ToolKind::Function(schema) | ToolKind::Freeform { fallback: schema, .. } => schema,
     }
 }

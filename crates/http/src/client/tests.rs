@@ -4,11 +4,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::Auth;
 
 fn post(url: &str) -> Post {
     Post {
         url: url.to_owned(),
-        bearer: Some(Secret::new("sk-1")),
+        auth: Some(Auth::Bearer(Secret::new("sk-1"))),
         extra: vec![("x-more", "yes".to_owned())],
         body: Bytes::from_static(b"{}"),
     }
@@ -51,7 +52,34 @@ async fn one_connection_and_our_headers() {
     for header in ["authorization: Bearer sk-1", "content-type: application/json", "x-more: yes"] {
         assert_eq!(got.matches(header).count(), 3, "{header} in {got}");
     }
-    assert!(got.contains(&format!("user-agent: {}", crate::USER_AGENT)), "{got}");
+    assert!(got.contains(&format!("user-agent: {USER_AGENT}")), "{got}");
+}
+
+#[tokio::test]
+async fn a_get_carries_no_key_and_a_key_may_have_a_header_of_its_own() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1/models", listener.local_addr().unwrap());
+    let served = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut got = Vec::new();
+        for end in ["\r\n\r\n", "{}"] {
+            while !got.ends_with(end.as_bytes()) {
+                assert!(stream.read_buf(&mut got).await.unwrap() > 0);
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
+        }
+        String::from_utf8(got).unwrap()
+    });
+    let http = Http::new(Proxies::default());
+    assert_eq!(read(&mut http.get(&url).await.unwrap()).await, "ok");
+    let mut keyed = post(&url);
+    keyed.auth = Some(Auth::Header("x-api-key", Secret::new("sk-2")));
+    assert_eq!(read(&mut http.post(keyed).await.unwrap()).await, "ok");
+    let got = served.await.unwrap();
+    assert!(got.starts_with("GET /v1/models HTTP/1.1\r\n"), "{got}");
+    let (get, post) = got.split_once("POST ").unwrap();
+    assert!(get.contains(&format!("user-agent: {USER_AGENT}")), "{get}");
+    assert!(!got.contains("authorization") && post.contains("x-api-key: sk-2"), "{got}");
 }
 
 #[tokio::test]
@@ -112,10 +140,15 @@ async fn unusable_requests() {
         assert!(matches!(error, Error::Address { .. }), "{url}: {error}");
     }
     let mut bad = post("http://127.0.0.1:1/");
-    bad.bearer = Some(Secret::new("sk\n1"));
-    let error = http.post(bad).await.unwrap_err();
-    assert_eq!(error, Error::Header("authorization".to_owned()));
-    assert!(!error.to_string().contains("sk"), "{error}");
+    for (auth, name) in [
+        (Auth::Bearer(Secret::new("sk\n1")), "authorization"),
+        (Auth::Header("x-api-key", Secret::new("sk\n1")), "x-api-key"),
+    ] {
+        bad.auth = Some(auth);
+        let error = http.post(bad.clone()).await.unwrap_err();
+        assert_eq!(error, Error::Header(name.to_owned()));
+        assert!(!format!("{error} {bad:?}").contains("sk"), "{error}");
+    }
 }
 
 #[test]
@@ -127,7 +160,7 @@ fn passwords_are_not_shown() {
     assert!(matches!(&error, Error::Proxy { url, .. } if url == "…@host:99999999"), "{error}");
     let proxies = Proxies { all: Some("http://me:secret@host:8080".to_owned()), ..Proxies::default() };
     let http = Http::new(proxies);
-    http.client(false).unwrap();
+    http.client(&parse("http://host").unwrap()).unwrap();
     for text in [error.to_string(), format!("{error:?}"), format!("{http:?}")] {
         assert!(!text.contains("secret"), "{text}");
     }

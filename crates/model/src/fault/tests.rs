@@ -7,7 +7,7 @@ const fn ms(ms: u64) -> Duration {
 #[track_caller]
 fn check(status: impl Into<Option<u16>>, body: &str, kind: ErrorKind) {
     let mut fault = Fault::parse(body).unwrap_or_default();
-    fault.status = status.into();
+    fault.status = status.into().or(fault.status);
     assert_eq!(fault.kind(), kind, "{body}");
 }
 
@@ -26,6 +26,18 @@ fn kinds() {
     check(400, r#"{"error":"This model's maximum context length is 4096 tokens"}"#, K::WindowExceeded);
     check(400, r#"{"error":{"message":"bad field"}}"#, K::Rejected);
     check(422, r#"{"message":"bad field"}"#, K::Rejected);
+    check(400, r#"[{"error":{"code":400,"message":"bad field","status":"INVALID_ARGUMENT"}}]"#, K::Rejected);
+    check(
+        400,
+        r#"{"error":{"message":"The input token count (9) exceeds the maximum number of tokens allowed (8)."}}"#,
+        K::WindowExceeded,
+    );
+    check(500, r#"{"error":{"code":500,"message":"context size has been exceeded"}}"#, K::WindowExceeded);
+    check(404, r#"{"error":{"type":"api_error","message":"model not found"}}"#, K::Rejected);
+    check(500, r#"{"error":{"type":"api_error","message":"Internal"}}"#, K::Server { after: None });
+    check(402, r#"{"error":{"message":"Insufficient Balance","code":"invalid_request_error"}}"#, K::Quota);
+    check(400, r#"{"error":{"message":"Your credit balance is too low"}}"#, K::Quota);
+    check(503, r#"{"error":{"code":503,"message":"busy","status":"UNAVAILABLE"}}"#, K::Server { after: None });
     check(429, "", K::RateLimited { after: None });
     check(429, r#"{"error":{"type":"insufficient_quota","code":"insufficient_quota"}}"#, K::Quota);
     check(
@@ -46,6 +58,13 @@ fn kinds() {
     check(None, r#"{"error":{"code":"invalid_request_error"}}"#, K::Rejected);
     check(None, r#"{"error":{"code":"never heard of"}}"#, K::Server { after: None });
     check(None, r#"{"error":null}"#, K::Server { after: None });
+    // Inside a stream a number stands in for the status.
+    check(None, r#"{"error":{"code":401,"message":"who are you"}}"#, K::Refused);
+    check(None, r#"{"error":{"code":"429","message":"slow down"}}"#, K::RateLimited { after: None });
+    check(None, r#"{"error":{"code":0,"message":"odd"}}"#, K::Server { after: None });
+    check(None, r#"{"error":{"message":"prompt is too long: 9 tokens > 8 maximum"}}"#, K::WindowExceeded);
+    check(None, r#"{"object":"error","message":"no","type":"BadRequestError","code":400}"#, K::Rejected);
+    check(None, r#"{"type":"error","message":"no"}"#, K::Server { after: None });
 }
 
 #[test]
@@ -57,6 +76,7 @@ fn waits_in_words() {
     check("try again in 2 minutes", Some(ms(120_000)));
     check("try again in 1h", Some(ms(3_600_000)));
     check("try again in 3 seconds.", Some(ms(3000)));
+    check("Please retry in 34.07s.", Some(ms(34_070)));
     check("try again in a while", None);
     check("try again in 9 parsecs", None);
     check("try again in 999999999999999999999999s", None);

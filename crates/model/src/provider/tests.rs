@@ -9,6 +9,7 @@ fn catalog(cwd: &AbsPath) -> Catalog {
         Provider::new("lab", "http://127.0.0.1:1/v1/", Wire::Responses),
         Provider::new("blank", "http://127.0.0.1:1/v1", Wire::Responses).with_key("BLANK_KEY", key("  ")),
         Provider::new("anthropic", "https://api.example", Wire::Messages).with_key("ANTHROPIC_API_KEY", None),
+        Provider::new("claude", "https://api.example", Wire::Messages).with_key("CLAUDE_KEY", key("sk-1")),
         Provider::new("old", "https://api.example", Wire::Chat),
     ];
     let windows = [("openai/gpt-5.5".to_owned(), 400_000)].into();
@@ -32,29 +33,19 @@ fn names() {
     check(
         "opnai/gpt-5.5",
         expect![[r#"
-        there is no provider called `opnai`; the providers are: anthropic, blank, lab, old, openai
+        there is no provider called `opnai`; the providers are: anthropic, blank, claude, lab, old, openai
         - did you mean `openai`?
         - or name it in config.toml:
         [providers.opnai]
         base_url = "http://127.0.0.1:8080/v1"
-        wire = "responses"
+        wire = "chat"
         api_key_env = "OPNAI_KEY""#]],
     );
     for name in ["gpt-5.5", "", "/x", "lab/", "lab/ "] {
         assert!(matches!(catalog(&AbsPath::new("/").unwrap()).open(name), Err(OpenError::NotAModel(_))), "{name}");
     }
-    check(
-        "anthropic/claude",
-        expect![[r#"
-        the provider `anthropic` speaks the `messages` wire, which is not built yet
-        - use a provider with the `responses` wire; if anthropic serves that too, set `wire = "responses"` in [providers.anthropic]"#]],
-    );
-    check(
-        "old/x",
-        expect![[r#"
-        the provider `old` speaks the `chat` wire, which is not built yet
-        - use a provider with the `responses` wire; if old serves that too, set `wire = "responses"` in [providers.old]"#]],
-    );
+    check("old/x", expect!["old/x None"]);
+    check("claude/claude-sonnet-5", expect!["claude/claude-sonnet-5 None"]);
     check(
         "blank/x",
         expect![[r"
@@ -90,4 +81,11 @@ fn scripts_are_found_again_from_anywhere() {
 fn nothing_prints_a_key() {
     let text = format!("{:?}", catalog(&AbsPath::new("/").unwrap()));
     assert!(!text.contains("sk-1"), "{text}");
+}
+
+#[tokio::test]
+async fn no_local_server() {
+    // Nobody listens on port 1.
+    let found = catalog(&AbsPath::new("/").unwrap()).local_servers(&[("ollama", "http://127.0.0.1:1/v1")]).await;
+    assert_eq!(found, []);
 }

@@ -1,12 +1,19 @@
-//! The body of a request: spliced from bytes that exist already, never serialised anew.
+//! The body of a request: spliced from bytes that exist already, never serialised anew. Only calls with free text are,
+//! where the server knows functions only: a conversation may have begun with a provider that knows more.
 
-use serde_json::Value;
+use std::borrow::Cow;
 
-use crate::ModelRequest;
+use protocol::{Call, Item, ItemKind};
 
-/// Builds the body. What differs from request to request stands at the end, and `input` last of all, so that the
+use crate::json::quote;
+use crate::{ModelRequest, opaque};
+
+/// What stands in an output of a call with free text.
+const CUSTOM_OUTPUT: &str = "\"custom_tool_call_output\"";
+
+/// Builds the body; `custom` says whether the server knows calls with free text. What differs from request to request stands at the end, and `input` last of all, so that the
 /// bodies of a conversation share a prefix to the last byte and the provider's cache finds it.
-pub(crate) fn build(model: &str, request: &ModelRequest) -> String {
+pub(crate) fn build(model: &str, custom: bool, request: &ModelRequest) -> String {
     let head = &request.head;
     let items = request.input.items();
     let size: usize = items.iter().map(|item| item.raw().len() + 1).sum();
@@ -33,16 +40,35 @@ pub(crate) fn build(model: &str, request: &ModelRequest) -> String {
         out += &most.to_string();
     }
     out += ",\"input\":[";
-    for (n, item) in items.iter().enumerate() {
+    // What another wire has wrapped up is of no use here, and its marks would be refused.
+    for (n, item) in items.iter().filter(|item| !opaque::is(item)).enumerate() {
         if n > 0 {
             out.push(',');
         }
-        out += item.raw();
+        out += &if custom { Cow::Borrowed(item.raw()) } else { plain(item) };
     }
     out += "]}";
     out
 }
 
-fn quote(text: &str) -> String {
-    Value::from(text).to_string()
+/// An item as a server reads it that knows functions only.
+fn plain(item: &Item) -> Cow<'_, str> {
+    match item.kind() {
+        ItemKind::CustomCall => {
+            let Some(call) = item.call() else { return Cow::Borrowed(item.raw()) };
+            // The schema that stands in for free text has one required string of this name.
+            let arguments = format!("{{\"input\":{}}}", quote(&call.arguments));
+            Cow::Owned(Item::function_call(&call.call_id, &call.name, &arguments).raw().to_owned())
+        }
+        ItemKind::Output if item.raw().contains(CUSTOM_OUTPUT) => {
+            let call = Call {
+                call_id: item.answered_call_id().unwrap_or_default(),
+                name: String::new(),
+                arguments: String::new(),
+                custom: false,
+            };
+            Cow::Owned(Item::output(&call, &item.text()).raw().to_owned())
+        }
+        _ => Cow::Borrowed(item.raw()),
+    }
 }

@@ -1,19 +1,16 @@
 //! From the wire's events to ours.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 
 use protocol::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::exchange::nonsense;
 use super::output::Outputs;
 use crate::fault::{Fault, Origin};
+use crate::remote::{Events, Normalise, nonsense};
 use crate::sse::Event;
 use crate::{ErrorKind, ModelError, ModelEvent};
-
-type Events = VecDeque<Result<ModelEvent, ModelError>>;
 
 #[derive(Deserialize)]
 struct Envelope<'a> {
@@ -72,25 +69,17 @@ struct OutputDetails {
 
 /// Turns one reply's events into ours.
 #[derive(Debug, Default)]
-pub(super) struct Normaliser {
+pub(crate) struct Normaliser {
     started: bool,
     outputs: Outputs,
 }
 
-impl Normaliser {
-    /// Whether anything of the protocol was seen.
-    pub(super) fn understood(&self) -> bool {
+impl Normalise for Normaliser {
+    fn understood(&self) -> bool {
         self.started
     }
 
-    /// Takes one event; what it means is appended to `out`. The reply's end is returned instead, because the caller
-    /// has something to do first.
-    pub(super) fn take(
-        &mut self,
-        origin: &Origin,
-        event: &Event,
-        out: &mut Events,
-    ) -> Result<Option<ModelEvent>, ModelError> {
+    fn take(&mut self, origin: &Origin, event: &Event, out: &mut Events) -> Result<Option<ModelEvent>, ModelError> {
         let data = event.data.trim_ascii();
         if data.is_empty() || data == b"[DONE]" {
             return Ok(None);
@@ -119,29 +108,23 @@ impl Normaliser {
             }
             "response.failed" => {
                 let json = envelope.response.map_or("{}", RawValue::get);
-                return Err(failed(origin, json));
+                return Err(Fault::in_stream(origin, json));
             }
-            "error" => return Err(failed(origin, &String::from_utf8_lossy(data))),
+            "error" => return Err(Fault::in_stream(origin, &String::from_utf8_lossy(data))),
             // Some servers send a bare error object in the middle of a stream.
             "" if Fault::parse(&String::from_utf8_lossy(data)).is_some() => {
-                return Err(failed(origin, &String::from_utf8_lossy(data)));
+                return Err(Fault::in_stream(origin, &String::from_utf8_lossy(data)));
             }
             _ => {}
         }
         Ok(None)
     }
 
-    /// Takes a reply that came as one document. `None` when it is no reply at all.
-    pub(super) fn whole(
-        &mut self,
-        origin: &Origin,
-        body: &[u8],
-        out: &mut Events,
-    ) -> Result<Option<ModelEvent>, ModelError> {
+    fn whole(&mut self, origin: &Origin, body: &[u8], out: &mut Events) -> Result<Option<ModelEvent>, ModelError> {
         let Ok(json) = std::str::from_utf8(body) else { return Ok(None) };
         let Ok(reply) = serde_json::from_str::<Reply<'_>>(json) else { return Ok(None) };
         if reply.status.as_deref() == Some("failed") || (reply.output.is_none() && Fault::parse(json).is_some()) {
-            return Err(failed(origin, json));
+            return Err(Fault::in_stream(origin, json));
         }
         if reply.output.is_none() {
             return Ok(None);
@@ -149,7 +132,9 @@ impl Normaliser {
         out.push_back(Ok(ModelEvent::Started));
         self.finished(origin, json, out).map(Some)
     }
+}
 
+impl Normaliser {
     fn finished(&mut self, origin: &Origin, json: &str, out: &mut Events) -> Result<ModelEvent, ModelError> {
         let reply: Reply<'_> = serde_json::from_str(json).map_err(|_| nonsense(origin, json.as_bytes()))?;
         match reply.incomplete_details.and_then(|details| details.reason).as_deref() {
@@ -185,8 +170,4 @@ fn usage(raw: Option<&RawValue>) -> Usage {
 
 fn text(delta: Option<&RawValue>) -> Option<String> {
     serde_json::from_str(delta?.get()).ok().filter(|text: &String| !text.is_empty())
-}
-
-fn failed(origin: &Origin, json: &str) -> ModelError {
-    Fault::parse(json).unwrap_or_default().error(origin, "ended its reply with an error")
 }

@@ -4,71 +4,28 @@ use std::time::Duration;
 
 use expect_test::{Expect, expect};
 use futures::StreamExt as _;
-use protocol::{Address, AgentPath, Item, Role, ThreadId, Usage};
+use protocol::{Item, Role, Usage};
 use serde_json::{Value, json};
 use stdx::Secret;
 use tokio::sync::Notify;
 
-use self::lab::{Act, Lab, answer, chunk, end, head, header, sse, stream};
 use super::*;
+use crate::lab::{Act, Lab, answer, ask, chunk, end, head, header, model, origin, request, show, sse, stream};
+use crate::remote::Normalise as _;
 use crate::sse::MAX_EVENT;
-use crate::{ErrorKind, ToolKind, Transcript, Wire};
-
-mod lab;
+use crate::{ErrorKind, MAX_ERROR_BODY, MAX_REPLY, ModelEvent, ToolKind, Transcript};
 
 const COMPLETED: &str = r#"{"type":"response.completed","response":{}}"#;
 
 fn provider(base_url: &str) -> Provider {
-    let mut provider = Provider::new("lab", base_url, Wire::Responses);
-    // Only the tests about silence wait for it.
-    provider.idle_timeout = Duration::from_secs(20);
-    provider
-}
-
-fn model(provider: &Provider) -> Responses {
-    Responses::new(provider, "m-1", Some(1000), Http::new(http::Proxies::default()))
-}
-
-fn request(model: &dyn Model, items: &[Item]) -> ModelRequest {
-    let thread: ThreadId = "01939d5e-0000-7000-8000-000000000001".parse().unwrap();
-    ModelRequest {
-        tree: thread.into(),
-        agent: Address { path: AgentPath::root(), thread },
-        role: "default".to_owned(),
-        head: model.head(&[]),
-        input: items.iter().cloned().collect(),
-        max_output: None,
-        effort: None,
-    }
-}
-
-async fn ask(model: &dyn Model) -> Vec<Result<ModelEvent, ModelError>> {
-    model.stream(request(model, &[Item::message(Role::User, "hi")])).collect().await
-}
-
-/// The events and the error, one a line.
-fn show(events: &[Result<ModelEvent, ModelError>]) -> String {
-    let line = |event: &Result<ModelEvent, ModelError>| match event {
-        Ok(ModelEvent::Started) => "started".to_owned(),
-        Ok(ModelEvent::TextDelta(text)) => format!("text {text:?}"),
-        Ok(ModelEvent::ReasoningDelta(text)) => format!("reasoning {text:?}"),
-        Ok(ModelEvent::Item(item)) => format!("item {}", item.raw()),
-        Ok(ModelEvent::Done { usage, wants_more }) => {
-            format!("done {}/{}/{}/{} {wants_more:?}", usage.input, usage.cached_input, usage.output, usage.reasoning)
-        }
-        Err(error) => {
-            let hints: String = error.hints.iter().flat_map(|hint| ["\n  ", hint]).collect();
-            format!("{:?}: {}{hints}", error.kind, error.message)
-        }
-    };
-    events.iter().map(|event| line(event) + "\n").collect()
+    crate::lab::provider(Wire::Responses, base_url)
 }
 
 /// What a model makes of one answer.
 async fn check(acts: Vec<Act>, expect: impl Borrow<Expect>) {
     let lab = Lab::start().await;
     lab.answer(acts);
-    let seen = show(&ask(&model(&provider(&lab.base_url))).await);
+    let seen = show(&ask(&*model(&provider(&lab.base_url))).await);
     expect.borrow().assert_eq(&seen.replace(&lab.base_url, "BASE"));
 }
 
@@ -144,7 +101,7 @@ async fn a_call_always_has_an_id() {
     let mut events: Vec<&str> = events.iter().map(String::as_str).collect();
     events.push(COMPLETED);
     lab.answer(stream(&events));
-    let seen = ask(&model(&provider(&lab.base_url))).await;
+    let seen = ask(&*model(&provider(&lab.base_url))).await;
     let mut ids = std::collections::BTreeSet::new();
     let calls: Vec<Item> = seen
         .into_iter()
@@ -367,7 +324,7 @@ async fn answers_that_are_no_stream() {
     ] {
         let lab = Lab::start().await;
         lab.answer([answer(200, &format!("content-type: {kind}\r\n"), body)]);
-        let seen = show(&ask(&model(&provider(&lab.base_url))).await).replace(&lab.base_url, "BASE");
+        let seen = show(&ask(&*model(&provider(&lab.base_url))).await).replace(&lab.base_url, "BASE");
         assert_eq!(seen, nonsense(line));
     }
 }
@@ -381,13 +338,13 @@ async fn sizes_are_capped() {
     expect![[r"
         Nonsense: lab sent a larger event than 8 MiB
     "]]
-    .assert_eq(&show(&ask(&model).await));
+    .assert_eq(&show(&ask(&*model).await));
     let comment = [b":", &mib[..], b"\n"].concat();
     lab.answer([head(), Act::Repeat(chunk(&comment), MAX_REPLY / mib.len() + 1), Act::Close]);
     expect![[r"
         Nonsense: lab sent a larger reply than 64 MiB
     "]]
-    .assert_eq(&show(&ask(&model).await));
+    .assert_eq(&show(&ask(&*model).await));
 }
 
 #[tokio::test]
@@ -401,7 +358,7 @@ async fn silence_ends_a_request() {
     expect![[r"
         Interrupted: lab did not begin to answer within 0.1 s
     "]]
-    .assert_eq(&show(&ask(&model).await));
+    .assert_eq(&show(&ask(&*model).await));
     hung_up.notified().await;
 
     let started = chunk(sse(&[r#"{"type":"response.created"}"#]).as_bytes());
@@ -410,7 +367,7 @@ async fn silence_ends_a_request() {
         started
         Interrupted: lab sent nothing for 0.1 s
     "]]
-    .assert_eq(&show(&ask(&model).await));
+    .assert_eq(&show(&ask(&*model).await));
     hung_up.notified().await;
 }
 
@@ -421,7 +378,7 @@ async fn dropping_the_stream_ends_the_request() {
     let hung_up = Arc::new(Notify::new());
     let started = chunk(sse(&[r#"{"type":"response.created"}"#]).as_bytes());
     lab.answer([head(), Act::Send(started), Act::Stall(Arc::clone(&hung_up))]);
-    let mut events = model.stream(request(&model, &[]));
+    let mut events = model.stream(request(&*model, &[]));
     assert!(matches!(events.next().await, Some(Ok(ModelEvent::Started))));
     drop(events);
     hung_up.notified().await;
@@ -432,7 +389,7 @@ async fn nobody_there() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
     drop(listener);
-    let seen = ask(&model(&provider(&base_url))).await;
+    let seen = ask(&*model(&provider(&base_url))).await;
     let error = seen[0].as_ref().unwrap_err();
     assert_eq!((seen.len(), error.kind), (1, ErrorKind::Unreachable));
     let address = base_url.trim_end_matches("/v1");
@@ -440,7 +397,7 @@ async fn nobody_there() {
     assert!(error.message.to_lowercase().contains("refused"), "{}", error.message);
     assert!(error.hints[0].contains("base_url"), "{:?}", error.hints);
 
-    let seen = ask(&model(&provider("htp://x"))).await;
+    let seen = ask(&*model(&provider("htp://x"))).await;
     assert_eq!(seen[0].as_ref().unwrap_err().kind, ErrorKind::Rejected);
 }
 
@@ -465,7 +422,7 @@ async fn one_connection_for_requests_in_a_row() {
     let model = model(&provider(&lab.base_url));
     for _ in 0..5 {
         lab.answer(stream(&[r#"{"type":"response.created"}"#, COMPLETED]));
-        let mut events = model.stream(request(&model, &[]));
+        let mut events = model.stream(request(&*model, &[]));
         while let Some(event) = events.next().await {
             // Like a sampling loop: away as soon as it is done.
             if matches!(event.unwrap(), ModelEvent::Done { .. }) {
@@ -485,7 +442,7 @@ async fn what_is_sent() {
     let model = model(&provider);
     assert_eq!((model.id(), model.window()), ("lab/m-1", Some(1000)));
     lab.answer(stream(&[COMPLETED]));
-    let mut request = request(&model, &[Item::message(Role::Developer, "be brief"), Item::message(Role::User, "hi")]);
+    let mut request = request(&*model, &[Item::message(Role::Developer, "be brief"), Item::message(Role::User, "hi")]);
     request.effort = Some("low".to_owned());
     request.max_output = Some(99);
     request.head = model.head(&[
@@ -533,7 +490,7 @@ fn patch() -> ToolWire {
 async fn without_key_and_tools() {
     let lab = Lab::start().await;
     lab.answer(stream(&[COMPLETED]));
-    ask(&model(&provider(&lab.base_url))).await;
+    ask(&*model(&provider(&lab.base_url))).await;
     let got = &lab.got()[0];
     assert_eq!(header(&got.head, "authorization"), None);
     expect![[r#"{"model":"m-1","stream":true,"store":false,"include":["reasoning.encrypted_content"],"prompt_cache_key":"01939d5e-0000-7000-8000-000000000001","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}]}"#]]
@@ -546,6 +503,22 @@ fn free_text_tools_only_where_they_are_known() {
     expect![[r#"[{"type":"custom","name":"apply_patch","description":"patches","format":{"type":"grammar","syntax":"lark","definition":"start: \"x\""}}]"#]]
         .assert_eq(&head("openai"));
     assert!(head("lab").starts_with(r#"[{"type":"function""#));
+}
+
+#[test]
+fn calls_with_free_text_are_functions_where_those_are_unknown() {
+    let call = Item::custom_call("c", "apply_patch", "*** \"x\"\n");
+    let items = [call.clone(), Item::output(&call.call().unwrap(), "é\n"), Item::function_call("d", "f", "{}")];
+    let input = |name: &str| {
+        let provider = Provider::new(name, "http://x", Wire::Responses);
+        let (body, _) =
+            Responses::new(&provider).prepare(&origin(Wire::Responses), &request(&*model(&provider), &items));
+        body.split_once("\"input\":").unwrap().1.to_owned()
+    };
+    expect![[r#"[{"type":"custom_tool_call","call_id":"c","name":"apply_patch","input":"*** \"x\"\n"},{"type":"custom_tool_call_output","call_id":"c","output":"é\n"},{"type":"function_call","call_id":"d","name":"f","arguments":"{}"}]}"#]]
+    .assert_eq(&input("openai"));
+    expect![[r#"[{"type":"function_call","call_id":"c","name":"apply_patch","arguments":"{\"input\":\"*** \\\"x\\\"\\n\"}"},{"type":"function_call_output","call_id":"c","output":"é\n"},{"type":"function_call","call_id":"d","name":"f","arguments":"{}"}]}"#]]
+    .assert_eq(&input("lab"));
 }
 
 #[tokio::test]
@@ -565,7 +538,7 @@ async fn a_reply_goes_back_as_it_came_and_bodies_share_a_prefix() {
     transcript.push(Item::message(Role::User, "hi"));
     for _ in 0..4 {
         lab.answer(stream(&events));
-        let mut next = request(&model, &[]);
+        let mut next = request(&*model, &[]);
         next.input = transcript.clone();
         let mut reply = model.stream(next);
         while let Some(event) = reply.next().await {
@@ -586,12 +559,7 @@ async fn a_reply_goes_back_as_it_came_and_bodies_share_a_prefix() {
 fn usage_may_be_missing_or_odd() {
     let usage = |json: &str| {
         let mut out = std::collections::VecDeque::new();
-        let origin = Origin {
-            provider: "lab".to_owned(),
-            model: "m".to_owned(),
-            base_url: "http://x".to_owned(),
-            key_env: None,
-        };
+        let origin = origin(Wire::Responses);
         let body = format!(r#"{{"output":[],"usage":{json}}}"#);
         match normal::Normaliser::default().whole(&origin, body.as_bytes(), &mut out).unwrap() {
             Some(ModelEvent::Done { usage, .. }) => usage,

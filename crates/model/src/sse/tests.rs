@@ -77,6 +77,11 @@ fn missing_last_blank_line() {
 }
 
 #[test]
+fn faults_in_a_field_of_their_own() {
+    check("error: 500\n\ndata: 1\n\n", expect!["error|500\n|1\n"]);
+}
+
+#[test]
 fn byte_order_mark() {
     check("\u{feff}data: 1\n\n", expect!["|1\n"]);
 }

@@ -1,6 +1,5 @@
 //! One request over HTTP: sending, the head of the answer, reading, and every way in which that ends.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,10 +7,9 @@ use http::{Post, Response};
 use stdx::one_line;
 use tokio::time::timeout;
 
-use super::Server;
-use super::normal::Normaliser;
+use super::{Events, Normalise, Server};
 use crate::fault::{Fault, MAX_QUOTE, Origin, retry_after};
-use crate::sse::{Decoder, MAX_EVENT};
+use crate::sse::{Decoder, Event, MAX_EVENT};
 use crate::{ErrorKind, ModelError, ModelEvent};
 
 /// The largest reply, in bytes. The longest outputs of today's models take a few MiB with every delta counted; a
@@ -28,11 +26,14 @@ const DRAIN: Duration = Duration::from_millis(50);
 /// How much of an answer's beginning is kept to be quoted when it turns out not to be the protocol.
 const KEPT_BEGINNING: usize = 1024;
 
-type Events = VecDeque<Result<ModelEvent, ModelError>>;
+/// How long to wait for more of a reply that is complete as far as we can tell. Some servers send the counts of
+/// tokens after the last word and then end the stream, some leave it open for ever; counts come within milliseconds.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// The state of one request.
-pub(super) struct Exchange {
+pub(super) struct Exchange<N> {
     server: Arc<Server>,
+    normaliser: N,
     phase: Phase,
     ready: Events,
 }
@@ -46,14 +47,13 @@ enum Phase {
 struct Reading {
     response: Response,
     decoder: Decoder,
-    normaliser: Normaliser,
     read: usize,
     beginning: Vec<u8>,
 }
 
-impl Exchange {
-    pub(super) fn new(server: Arc<Server>, post: Post) -> Self {
-        Self { server, phase: Phase::Unsent(Box::new(post)), ready: Events::new() }
+impl<N: Normalise> Exchange<N> {
+    pub(super) fn new(server: Arc<Server>, post: Post, normaliser: N) -> Self {
+        Self { server, normaliser, phase: Phase::Unsent(Box::new(post)), ready: Events::new() }
     }
 
     /// The next event; `None` after the end or an error.
@@ -90,13 +90,11 @@ impl Exchange {
         }
         let kind = response.header("content-type").unwrap_or_default().trim_start().to_ascii_lowercase();
         if kind.starts_with("application/json") || kind.starts_with("text/html") {
-            self.whole(response, kind.starts_with("text/html")).await?;
-            return Ok(Phase::Over);
+            return self.whole(response, Vec::new(), kind.starts_with("text/html")).await;
         }
         Ok(Phase::Reading(Box::new(Reading {
             response,
             decoder: Decoder::new(MAX_EVENT),
-            normaliser: Normaliser::default(),
             read: 0,
             beginning: Vec::new(),
         })))
@@ -127,11 +125,10 @@ impl Exchange {
     }
 
     /// An answer that is one document: a server that does not stream, or no model server at all.
-    async fn whole(&mut self, mut response: Response, html: bool) -> Result<(), ModelError> {
+    async fn whole(&mut self, mut response: Response, mut body: Vec<u8>, html: bool) -> Result<Phase, ModelError> {
         let server = Arc::clone(&self.server);
-        let mut body = Vec::new();
         let most = if html { MAX_ERROR_BODY } else { MAX_REPLY };
-        while let Some(piece) = chunk(&server, &mut response).await? {
+        while let Some(piece) = chunk(&server, &mut response, server.idle).await? {
             if body.len() + piece.len() > most {
                 if html {
                     break;
@@ -140,9 +137,9 @@ impl Exchange {
             }
             body.extend_from_slice(&piece);
         }
-        if !html && let Some(done) = Normaliser::default().whole(&server.origin, &body, &mut self.ready)? {
+        if !html && let Some(done) = self.normaliser.whole(&server.origin, &body, &mut self.ready)? {
             self.ready.push_back(Ok(done));
-            return Ok(());
+            return Ok(Phase::Over);
         }
         Err(nonsense(&server.origin, &body))
     }
@@ -150,19 +147,30 @@ impl Exchange {
     async fn read(&mut self, mut reading: Box<Reading>) -> Result<Phase, ModelError> {
         let server = Arc::clone(&self.server);
         let origin = &server.origin;
-        let Some(piece) = chunk(&server, &mut reading.response).await? else {
-            return self.ended(*reading);
+        let complete = self.normaliser.may_end();
+        let patience = if complete { server.idle.min(GRACE) } else { server.idle };
+        let piece = match chunk(&server, &mut reading.response, patience).await {
+            Ok(Some(piece)) => piece,
+            Ok(None) => return self.ended(*reading),
+            // Nothing that the reply needs is missing: how the connection goes is of no interest any more.
+            Err(_) if complete => return self.ended(*reading),
+            Err(error) => return Err(error),
         };
+        let first = reading.beginning.trim_ascii().is_empty();
+        let keep = KEPT_BEGINNING.saturating_sub(reading.beginning.len()).min(piece.len());
+        reading.beginning.extend_from_slice(&piece[..keep]);
+        if first && matches!(piece.trim_ascii_start().first(), Some(b'{' | b'[')) {
+            // No line of an event stream begins so: it is a document, whatever the headers call it.
+            return self.whole(reading.response, piece.to_vec(), false).await;
+        }
         reading.read += piece.len();
         if reading.read > MAX_REPLY {
             return Err(too_large(origin, "reply", MAX_REPLY));
         }
-        let keep = KEPT_BEGINNING.saturating_sub(reading.beginning.len()).min(piece.len());
-        reading.beginning.extend_from_slice(&piece[..keep]);
-        let mut events = Vec::new();
+        let mut events: Vec<Event> = Vec::new();
         let pushed = reading.decoder.push(&piece, &mut events);
         for event in events {
-            if let Some(done) = reading.normaliser.take(origin, &event, &mut self.ready)? {
+            if let Some(done) = self.normaliser.take(origin, &event, &mut self.ready)? {
                 drain(&mut reading.response).await;
                 self.ready.push_back(Ok(done));
                 return Ok(Phase::Over);
@@ -172,16 +180,21 @@ impl Exchange {
         Ok(Phase::Reading(reading))
     }
 
-    /// The body ended before the reply did, unless only its last blank line is missing.
-    fn ended(&mut self, mut reading: Reading) -> Result<Phase, ModelError> {
+    /// The body ended before the reply said that it does, unless only its last blank line is missing.
+    fn ended(&mut self, reading: Reading) -> Result<Phase, ModelError> {
         let origin = &self.server.origin;
-        if let Some(event) = reading.decoder.finish()
-            && let Some(done) = reading.normaliser.take(origin, &event, &mut self.ready)?
-        {
+        let mut done = None;
+        if let Some(event) = reading.decoder.finish() {
+            done = self.normaliser.take(origin, &event, &mut self.ready)?;
+        }
+        if done.is_none() && self.normaliser.may_end() {
+            done = self.normaliser.end(origin, &mut self.ready)?;
+        }
+        if let Some(done) = done {
             self.ready.push_back(Ok(done));
             return Ok(Phase::Over);
         }
-        if reading.normaliser.understood() || reading.beginning.trim_ascii().is_empty() {
+        if self.normaliser.understood() || reading.beginning.trim_ascii().is_empty() {
             return Err(interrupted(origin, "ended the stream before its reply was complete"));
         }
         Err(nonsense(origin, &reading.beginning))
@@ -189,8 +202,12 @@ impl Exchange {
 }
 
 /// The next piece of a body; silence and a broken connection are errors.
-async fn chunk(server: &Server, response: &mut Response) -> Result<Option<bytes::Bytes>, ModelError> {
-    match timeout(server.idle, response.chunk()).await {
+async fn chunk(
+    server: &Server,
+    response: &mut Response,
+    patience: Duration,
+) -> Result<Option<bytes::Bytes>, ModelError> {
+    match timeout(patience, response.chunk()).await {
         Ok(Ok(piece)) => Ok(piece),
         Ok(Err(error)) => {
             let why = match error {
@@ -199,7 +216,7 @@ async fn chunk(server: &Server, response: &mut Response) -> Result<Option<bytes:
             };
             Err(interrupted(&server.origin, &format!("broke off its reply: {why}")))
         }
-        Err(_) => Err(interrupted(&server.origin, &format!("sent nothing for {}", seconds(server.idle)))),
+        Err(_) => Err(interrupted(&server.origin, &format!("sent nothing for {}", seconds(patience)))),
     }
 }
 
@@ -239,18 +256,20 @@ fn too_large(origin: &Origin, what: &str, most: usize) -> ModelError {
 }
 
 /// The answer is not the protocol; its first line says best what it is instead.
-pub(super) fn nonsense(origin: &Origin, answer: &[u8]) -> ModelError {
+pub(crate) fn nonsense(origin: &Origin, answer: &[u8]) -> ModelError {
     let text = String::from_utf8_lossy(answer);
     ModelError {
         kind: ErrorKind::Nonsense,
         message: format!(
-            "{} answered something that is not the Responses protocol: {}",
+            "{} answered something that is not the {} protocol: {}",
             origin.provider,
+            origin.wire.protocol(),
             first_line(&text)
         ),
         hints: vec![format!(
-            "check that `{}` is the address of the API itself (often it must end in /v1) and serves `/responses`",
-            origin.base_url
+            "check that `{}` is the address of the API itself (often it must end in /v1) and serves `{}`",
+            origin.base_url,
+            origin.wire.path()
         )],
     }
 }
