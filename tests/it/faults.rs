@@ -157,6 +157,12 @@ fn a_window_that_is_full_ends_the_task_before_the_request() {
     let text = "the conversation has 2010 tokens and fills the window of mock/model (1024 tokens)";
     assert!(run.stderr.contains(text), "{}", run.stderr);
     assert!(run.stderr.contains("hint: give the rest of the task to a new agent"), "{}", run.stderr);
+    // It is as full the next day; only a larger window, or another agent, goes on.
+    let again = command(&home, &["resume", "Try"]).run();
+    again.assert_code(1);
+    assert!(again.stderr.contains(text), "{}", again.stderr);
+    assert_eq!(server.requests().len(), 1);
+    let home = home.set("models.mock/model.window", 100_000);
     goes_on(&home, &server, &run);
 }
 

@@ -144,7 +144,7 @@ fn a_call_that_cannot_be_made_is_answered_and_the_turn_goes_on() {
         &["no tool called `teleport`", "exec_command", "spawn_agent"],
         &["exec_command"],
         &["wait_agent"],
-        &["wait_agent", "\"long\""],
+        &["wait_agent", "`long`", "timeout_ms"],
         &["not a valid patch", "*** Begin Patch"],
         &["`cmd` is empty"],
         &["fork_turns", "`some`"],
