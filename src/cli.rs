@@ -97,6 +97,8 @@ pub(crate) enum Command {
     Interrupt(Interrupt),
     /// End an agent for good, with everybody below it; /root ends the tree
     Close(Close),
+    /// Check configuration, keys, providers, sandbox and stores, and say what to do
+    Doctor,
     /// Show the roles in force, and where each comes from
     Roles(Roles),
 }
@@ -188,6 +190,9 @@ pub(crate) struct Log {
     /// The agent, for example /root/worker_a
     #[arg(value_name = "PATH", default_value = "/root")]
     pub(crate) path: String,
+    /// Go on printing what comes, until Ctrl-C
+    #[arg(short = 'f', long)]
+    pub(crate) follow: bool,
 }
 
 #[cfg(test)]

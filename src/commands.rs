@@ -1,6 +1,7 @@
 //! One file a command.
 
 mod control;
+mod doctor;
 mod drive;
 mod log;
 mod remote;
@@ -33,7 +34,8 @@ pub(crate) async fn dispatch(cli: Cli, env: Env, disk: Arc<dyn Disk>) -> Result<
         Command::Tree(args) => tree::tree(&setting, &args).await,
         Command::Interrupt(args) => control::interrupt(setting, args).await,
         Command::Close(args) => control::close(setting, args).await,
-        Command::Log(args) => log::log(&setting, &args),
+        Command::Log(args) => log::log(&setting, &args).await,
+        Command::Doctor => doctor::doctor(&setting).await,
         Command::Roles(args) => roles::roles(&setting, args),
     }
 }

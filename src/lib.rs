@@ -2,9 +2,11 @@
 //!
 //! It is a library so that tests can run it on a file system that fails. Nothing else should depend on it.
 
+mod choose;
 mod cli;
 mod commands;
 mod exit;
+mod live;
 mod output;
 mod progress;
 mod reach;

@@ -1,32 +1,99 @@
 //! Writing to the terminal. A closed pipe is no error.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use config::Env;
 use protocol::TreeEvent;
 use tracing_subscriber::EnvFilter;
 
 use crate::exit::Failure;
+use crate::live::Live;
 use crate::progress::Progress;
+
+/// The living part of the display, while there is one. A std mutex: held for one write.
+static LIVE: Mutex<Option<Live>> = Mutex::new(None);
 
 /// Writes text to stdout and flushes it. Whoever stopped reading has seen enough.
 pub(crate) fn answer(text: &str) {
+    let _left = pour(text);
+}
+
+/// As [`answer`]; false when nobody reads any more.
+pub(crate) fn pour(text: &str) -> bool {
     let mut out = io::stdout().lock();
-    let _ = out.write_all(text.as_bytes());
-    if !text.ends_with('\n') {
-        let _ = out.write_all(b"\n");
-    }
-    let _ = out.flush();
+    // What a model or a command wrote must not steer the terminal that it is read on.
+    let text = if out.is_terminal() { Cow::Owned(tame(text)) } else { Cow::Borrowed(text) };
+    let end: &[u8] = if text.ends_with('\n') || text.is_empty() { b"" } else { b"\n" };
+    out.write_all(text.as_bytes()).and_then(|()| out.write_all(end)).and_then(|()| out.flush()).is_ok()
+}
+
+/// Control characters but line breaks and tabs as pictures.
+fn tame(text: &str) -> String {
+    let picture = |c: char| match u32::from(c) {
+        0x09 | 0x0a => c,
+        code @ 0..0x20 => char::from_u32(0x2400 + code).unwrap_or(' '),
+        0x7f..0xa0 => '\u{2421}',
+        _ => c,
+    };
+    text.chars().map(picture).collect()
 }
 
 /// Writes one line to stderr.
 pub(crate) fn note(line: &str) {
-    let mut out = io::stderr().lock();
-    let _ = writeln!(out, "{line}");
+    write(Some(line));
+}
+
+/// Shows the living part of the display from now on, when stderr is a terminal that can.
+pub(crate) fn live(env: &Env) -> bool {
+    let shows = colour(env);
+    if shows {
+        *lock() = Some(Live::default());
+    }
+    shows
+}
+
+/// Brings the living part up to date.
+pub(crate) fn tick() {
+    write(None);
+}
+
+/// Takes the living part off the screen.
+pub(crate) fn still() {
+    if let Some(mut live) = lock().take() {
+        let _ = io::stderr().lock().write_all(live.erase().as_bytes());
+    }
+}
+
+/// Writes a line, if there is one, above the living part, in one write so that nothing flickers.
+fn write(line: Option<&str>) {
+    let mut live = lock();
+    let mut text = String::new();
+    if let Some(live) = &mut *live {
+        text += &live.erase();
+    }
+    if let Some(line) = line {
+        text += line;
+        text.push('\n');
+    }
+    if let Some(live) = &mut *live {
+        let columns = rustix::termios::tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col));
+        text += &live.block(columns, Instant::now());
+    }
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+fn lock() -> MutexGuard<'static, Option<Live>> {
+    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Shows an event: as JSON on stdout, or as a line for people on stderr when it is worth one.
 pub(crate) fn event(event: &TreeEvent, json: bool, progress: &mut Progress) {
+    if let Some(live) = &mut *lock() {
+        live.take(event, Instant::now());
+    }
     if json {
         match serde_json::to_string(event) {
             Ok(line) => answer(&line),
@@ -39,11 +106,8 @@ pub(crate) fn event(event: &TreeEvent, json: bool, progress: &mut Progress) {
 
 /// Writes a failure to stderr: the sentence, then the hints.
 pub(crate) fn failure(failure: &Failure) {
-    let mut out = io::stderr().lock();
-    let _ = writeln!(out, "error: {}", failure.message);
-    for hint in &failure.hints {
-        let _ = writeln!(out, "  hint: {}", hint.replace('\n', "\n        "));
-    }
+    let hints = failure.hints.iter().map(|hint| format!("\n  hint: {}", hint.replace('\n', "\n        ")));
+    note(&format!("error: {}{}", failure.message, hints.collect::<String>()));
 }
 
 /// Whether stderr may be coloured.

@@ -143,7 +143,7 @@ impl Progress {
 }
 
 /// A call in a few words; none for calls that other lines tell better.
-fn describe(call: &Call) -> Option<String> {
+pub(crate) fn describe(call: &Call) -> Option<String> {
     let arguments: serde_json::Value = serde_json::from_str(&call.arguments).unwrap_or_default();
     let field = |name: &str| arguments.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
     match call.name.as_str() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use config::{Config, Env, Flags};
+use config::{Config, ConfigError, Env, Flags, Loaded};
 use http::Http;
 use model::{Catalog, Provider, RetryLimits, Wire};
 use orchestrator::{Options, list};
@@ -43,6 +43,15 @@ impl Setting {
 
     /// The configuration in force. Its warnings go to stderr.
     pub(crate) fn config(&self, roles: Option<Vec<String>>) -> Result<Config, Failure> {
+        let loaded = self.load(roles)?;
+        for warning in &loaded.warnings {
+            output::note(&format!("warning: {warning}"));
+        }
+        Ok(loaded.config)
+    }
+
+    /// The configuration in force, with its warnings.
+    pub(crate) fn load(&self, roles: Option<Vec<String>>) -> Result<Loaded, ConfigError> {
         let common = &self.common;
         let flags = Flags {
             profile: common.profile.clone(),
@@ -57,11 +66,7 @@ impl Setting {
             budget_tokens: common.budget_tokens,
             budget_usd: common.budget_usd,
         };
-        let loaded = Config::load(&self.env, &flags)?;
-        for warning in &loaded.warnings {
-            output::note(&format!("warning: {warning}"));
-        }
-        Ok(loaded.config)
+        Config::load(&self.env, &flags)
     }
 
     /// What a tree is driven with. `model` is what a new root talks to, or what replaces the models of a tree that
@@ -84,9 +89,7 @@ impl Setting {
         }
         let windows: BTreeMap<String, u64> =
             config.models.iter().filter_map(|(name, facts)| Some((name.clone(), facts.window?))).collect();
-        let proxies = self.env.proxies();
-        let http =
-            Http::new(http::Proxies { http: proxies.http, https: proxies.https, all: proxies.all, none: proxies.no });
+        let http = Http::new(proxies(&self.env));
         let environment = exec::Environment::new(self.env.for_commands(config));
         let shell = exec::Shell::find(&environment).map_err(|error| Failure::usage(error.to_string()))?;
         let workbench = Workbench::new(environment).map_err(|error| Failure::usage(error.to_string()))?;
@@ -155,6 +158,12 @@ impl Setting {
             }
         })
     }
+}
+
+/// The proxies that the environment names.
+pub(crate) fn proxies(env: &Env) -> http::Proxies {
+    let proxies = env.proxies();
+    http::Proxies { http: proxies.http, https: proxies.https, all: proxies.all, none: proxies.no }
 }
 
 /// What this process says about itself to others who want its tree.

@@ -34,11 +34,11 @@ pub(super) async fn interrupt(setting: Setting, args: Interrupt) -> Result<u8, F
             output::note(&format!("nothing ran at {path}"));
         }
         Spoken::Done(Reply::Interrupted { .. }) => {
-            output::note(&format!("{path} is interrupted; `agent send {path} \"…\"` goes on"))
+            output::note(&format!("{path} is interrupted; `agent send {path} \"…\"` goes on"));
         }
         Spoken::Done(other) => return Err(unexpected(&other)),
         Spoken::OwnerGone => {
-            output::note(&format!("nothing runs at {path}: the process that drove the tree has ended"))
+            output::note(&format!("nothing runs at {path}: the process that drove the tree has ended"));
         }
     }
     Ok(exit::DONE)

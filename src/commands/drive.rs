@@ -1,6 +1,7 @@
 //! Driving a tree from a command: showing what happens, minding Ctrl-C, and ending well.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use orchestrator::{Answer, Mode, Pending, Submitted, Tree};
 use protocol::{AgentPath, EventKind, Outcome, RequestId, TaskEnd, TreeEvent, TreeId, UnreadResult};
@@ -14,6 +15,9 @@ use crate::output;
 use crate::progress::Progress;
 use crate::reach::{Owned, Served};
 use crate::wire::Setting;
+
+/// How often the living part of the display is brought up to date when nothing happens.
+const TICK: Duration = Duration::from_millis(500);
 
 /// A tree that a command drives.
 pub(super) struct Drive {
@@ -32,7 +36,8 @@ impl Drive {
         let json = setting.common.json;
         let events = tree.events();
         let colour = output::colour(&setting.env);
-        let shown = tokio::spawn(show(events, json, colour));
+        let live = output::live(&setting.env);
+        let shown = tokio::spawn(show(events, json, colour, live));
         // Both: the words for a root that was interrupted, and a start for what never began.
         let resume = format!("agent resume --tree {} --continue \"go on\"", tree.id());
         Self { tree, door, json, shown, interrupts: Interrupts::listen(), resume }
@@ -65,6 +70,7 @@ impl Drive {
     /// Lets go of a tree in which nothing was started.
     pub(super) async fn drop_tree(mut self) {
         self.shown.abort();
+        output::still();
         self.tree.shut_down().await;
         self.door.close().await;
     }
@@ -129,7 +135,9 @@ impl Drive {
         let id = self.tree.id();
         // The last holder of the tree's events is gone with this, so the printer comes to its end.
         drop(self.tree);
-        if let Err(error) = self.shown.await {
+        let shown = self.shown.await;
+        output::still();
+        if let Err(error) = shown {
             output::note(&format!("warning: the progress display broke down: {error}"));
         }
         if let Some(answer) = answer {
@@ -166,9 +174,17 @@ pub(super) fn tell(tree: TreeId, end: &TaskEnd, hints: Vec<String>, code: u8, js
     output::failure(&failure.hint(format!("the tree is kept: agent resume --tree {tree} \"…\"")));
 }
 
-async fn show(mut events: UnboundedReceiver<Arc<TreeEvent>>, json: bool, colour: bool) {
+async fn show(mut events: UnboundedReceiver<Arc<TreeEvent>>, json: bool, colour: bool, live: bool) {
     let mut progress = Progress::new(colour);
-    while let Some(event) = events.recv().await {
+    loop {
+        let event = tokio::select! {
+            event = events.recv() => event,
+            () = tokio::time::sleep(TICK), if live => {
+                output::tick();
+                continue;
+            }
+        };
+        let Some(event) = event else { return };
         output::event(&event, json, &mut progress);
         if matches!(event.kind, EventKind::TreeFinished { .. }) {
             return;

@@ -1,15 +1,21 @@
 //! `agent log`.
 
+use std::time::Duration;
+
 use orchestrator::snapshot;
 use protocol::{AgentPath, Item, ItemKind, Role};
-use rollout::{EdgeStatus, Line, Record};
+use rollout::{EdgeStatus, Line, Lines, Record};
 
+use super::signals::Interrupts;
 use crate::cli::Log;
 use crate::exit::{self, Failure};
 use crate::output;
 use crate::wire::{Setting, alive};
 
-pub(super) fn log(setting: &Setting, args: &Log) -> Result<u8, Failure> {
+/// How often a followed file is looked at. A person does not see less; a file system does not feel more.
+const LOOK: Duration = Duration::from_millis(200);
+
+pub(super) async fn log(setting: &Setting, args: &Log) -> Result<u8, Failure> {
     let path = AgentPath::root().resolve(&args.path).map_err(|error| Failure::usage(error.to_string()))?;
     let tree = setting.tree()?;
     let listing = snapshot(&setting.store, tree, alive)?.listing;
@@ -20,16 +26,48 @@ pub(super) fn log(setting: &Setting, args: &Log) -> Result<u8, Failure> {
             Failure::usage(format!("no agent ever lived at {path}")).hint(format!("agents: {}", known.join(", ")))
         );
     };
-    let lines = setting.store.read(row.thread_id).map_err(|error| Failure::internal(error.to_string()))?;
+    let read = || setting.store.read(row.thread_id).map_err(|error| Failure::internal(error.to_string()));
+    let lines = read()?;
     for bad in &lines.bad {
         output::note(&format!("warning: a line at byte {} could not be read: {}", bad.offset, bad.why));
     }
-    if lines.torn > 0 {
+    if lines.torn > 0 && !args.follow {
         output::note(&format!("warning: the last {} bytes are an unfinished write", lines.torn));
     }
+    output::answer(&render(&lines.lines, setting.common.json)?);
+    if !args.follow {
+        return Ok(exit::DONE);
+    }
+    let mut last = lines.lines.last().map_or(0, |line| line.ordinal);
+    let mut size = length(&lines);
+    let mut interrupts = Interrupts::listen();
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            () = interrupts.next() => return Ok(exit::DONE),
+        }
+        if length(&lines) == size {
+            continue;
+        }
+        size = length(&lines);
+        let new: Vec<Line> = read()?.lines.into_iter().filter(|line| line.ordinal > last).collect();
+        last = new.last().map_or(last, |line| line.ordinal);
+        let text = render(&new, setting.common.json)?;
+        if !text.is_empty() && !output::pour(&text) {
+            // Whoever read this has left.
+            return Ok(exit::DONE);
+        }
+    }
+}
+
+fn length(lines: &Lines) -> u64 {
+    std::fs::metadata(&lines.file).map_or(0, |meta| meta.len())
+}
+
+fn render(lines: &[Line], json: bool) -> Result<String, Failure> {
     let mut text = String::new();
-    for line in &lines.lines {
-        if setting.common.json {
+    for line in lines {
+        if json {
             let mut bytes = Vec::new();
             rollout::encode(&mut bytes, line.timestamp, line.ordinal, line.part, &line.record)
                 .map_err(|error| Failure::internal(error.to_string()))?;
@@ -38,8 +76,7 @@ pub(super) fn log(setting: &Setting, args: &Log) -> Result<u8, Failure> {
             text += &format!("{}  {said}\n", line.timestamp);
         }
     }
-    output::answer(&text);
-    Ok(exit::DONE)
+    Ok(text)
 }
 
 /// A line for people; none for book-keeping.

@@ -5,6 +5,7 @@ use protocol::TreeId;
 
 use super::drive::Drive;
 use super::text;
+use crate::choose;
 use crate::cli::Run;
 use crate::exit::Failure;
 use crate::output;
@@ -13,8 +14,9 @@ use crate::wire::Setting;
 
 pub(super) async fn run(setting: Setting, args: Run) -> Result<u8, Failure> {
     let config = setting.config(args.roles)?;
-    let model = config::model_choice(&config, &setting.env)?;
-    let options = setting.options(&config, Some(model.clone()))?;
+    let mut options = setting.options(&config, None)?;
+    let model = choose::model(&setting, &config, &options).await?;
+    options.model = Some(model.clone());
     let prompt = text(args.prompt, "task")?;
     let (tree, pending) = Tree::create(options, &prompt).await?;
     announce(&setting, tree.id(), &model);
