@@ -54,7 +54,7 @@ impl Tree {
         let node = self.at(path)?;
         let before = node.facts().status;
         let reason = format!("interrupted by {}", by.name());
-        life::interrupt(&node, Stop { outcome: Outcome::Interrupted, reason }).await;
+        life::interrupt(&node, Stop { outcome: Outcome::Interrupted, reason, goes_on: false }).await;
         Ok(before)
     }
 
@@ -79,7 +79,8 @@ impl Tree {
             node.inbox.lock().shut();
         }
         self.0.bus.emit(&node.address, EventKind::AgentClosed { reason: reason.to_owned() });
-        let stop = Stop { outcome: Outcome::Closed, reason: format!("closed by {}: {reason}", by.name()) };
+        let reason = format!("closed by {}: {reason}", by.name());
+        let stop = Stop { outcome: Outcome::Closed, reason, goes_on: false };
         for node in &subtree {
             self.shut(node, &stop).await;
         }
@@ -124,6 +125,7 @@ impl Tree {
                 giver: mail.from.clone(),
                 end: end.clone(),
                 continues: mail.continues,
+                goes_on: false,
             })
             .collect();
         let mut records: Vec<Record> = done.iter().cloned().map(Record::TaskDone).collect();

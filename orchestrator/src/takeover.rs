@@ -133,6 +133,7 @@ impl Tree {
                         giver: Party::Agent(giver.clone()),
                         end: end.clone(),
                         continues: *continues,
+                        goes_on: false,
                     };
                     self.pay(node, &done).await
                 }

@@ -299,9 +299,10 @@ impl Tree {
         futures::future::join_all(nodes.iter().map(|node| life::put_to_rest(self, node))).await;
     }
 
-    /// Interrupts every turn and waits until they have ended. The tree can go on afterwards.
+    /// Interrupts every turn and waits until they have ended. The tree can go on afterwards, and a resume can go on with
+    /// what broke off.
     pub async fn interrupt_all(&self, reason: &str) {
-        let stop = Stop { outcome: Outcome::Interrupted, reason: reason.to_owned() };
+        let stop = Stop { outcome: Outcome::Interrupted, reason: reason.to_owned(), goes_on: true };
         let nodes = self.nodes();
         let all = nodes.iter().map(|node| life::interrupt(node, stop.clone()));
         futures::future::join_all(all).await;

@@ -28,6 +28,8 @@ pub struct Stop {
     pub outcome: Outcome,
     /// By whom or why, for people and for the giver.
     pub reason: String,
+    /// Whether the work itself is still wanted: the process ends, not the task. A resume can go on with it.
+    pub goes_on: bool,
 }
 
 /// The agent has a turn, or mail that wakes it, and stays resident.
@@ -129,7 +131,7 @@ impl Owner {
                 },
                 () = self.cancel.cancelled(), if open => {
                     open = false;
-                    self.interrupt(Stop { outcome: Outcome::Interrupted, reason: "the tree was interrupted".into() }, None);
+                    self.interrupt(Stop { outcome: Outcome::Interrupted, reason: "the tree was interrupted".into(), goes_on: true }, None);
                 },
                 ended = ended(&mut self.turn) => self.turn_ended(ended).await,
             }

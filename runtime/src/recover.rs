@@ -34,6 +34,7 @@ pub fn closing(state: &State, outcome: Outcome, reason: &str, answer: impl Fn(&O
                 giver: task.giver.clone(),
                 end: end.clone(),
                 continues: task.continues,
+                goes_on: false,
             })
         }));
     }
@@ -55,7 +56,8 @@ pub(crate) async fn reload(setup: &Setup) -> Result<(State, Option<TurnReport>),
     setup.writer.append_synced(&records).await?;
     let unpaid = state.obligations.iter().filter_map(|obligation| match obligation {
         Obligation::Result { task, giver, end, continues } => {
-            Some(TaskDone { task: *task, giver: Party::Agent(giver.clone()), end: end.clone(), continues: *continues })
+            let giver = Party::Agent(giver.clone());
+            Some(TaskDone { task: *task, giver, end: end.clone(), continues: *continues, goes_on: false })
         }
         Obligation::Return { .. } => None,
     });

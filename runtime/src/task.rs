@@ -33,12 +33,14 @@ pub(crate) async fn run_task(core: &mut Core, stopped: &Stopped, cancel: &Cancel
 
     let mut fault = None;
     let mut broken = false;
+    let mut goes_on = false;
     let end = match result {
         Ok(Turned::Ended) => completed(core.last_words()),
         Ok(Turned::Interrupted) => {
             let stop = stopped.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let stop = stop.unwrap_or_else(|| Stop { outcome: Outcome::Interrupted, reason: "interrupted".to_owned() });
+            let stop = stop.unwrap_or_else(|| Stop { outcome: Outcome::Interrupted, reason: "interrupted".to_owned(), goes_on: false });
             broken |= core.record_item(turn, TurnAborted.item(), None).is_err();
+            goes_on = stop.goes_on;
             TaskEnd { outcome: stop.outcome, text: core.partial_words(), reason: Some(stop.reason) }
         }
         Ok(Turned::Failed(error)) => {
@@ -60,6 +62,7 @@ pub(crate) async fn run_task(core: &mut Core, stopped: &Stopped, cancel: &Cancel
             giver: task.mail.from.clone(),
             end: end.clone(),
             continues: task.mail.continues,
+            goes_on,
         })
         .collect();
     let written = write_end(core, turn, &end, &tasks).await;

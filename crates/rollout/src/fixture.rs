@@ -119,7 +119,7 @@ pub(crate) fn turn_end(n: u64, outcome: Outcome) -> Record {
 
 pub(crate) fn task_done(task: u64, giver: Party, outcome: Outcome) -> Record {
     let task: MailId = id(task);
-    Record::TaskDone(TaskDone { task, giver, end: end(outcome), continues: None })
+    Record::TaskDone(TaskDone { task, giver, end: end(outcome), continues: None, goes_on: false })
 }
 
 /// The rest of a root's first write.

@@ -184,6 +184,9 @@ pub struct TaskDone {
     /// The cut-off task that it went on with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<TaskId>,
+    /// Whether it was interrupted only because its process was ended: a resume can go on with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub goes_on: bool,
 }
 
 /// Whether an edge is open.

@@ -39,7 +39,7 @@ pub struct State {
     pub first_task: Option<String>,
     /// Tasks in the context that have not ended.
     pub tasks_taken: Vec<Task>,
-    /// Tasks that ended as lost and that nothing goes on with yet.
+    /// Tasks that ended with their process, lost or interrupted, and that nothing goes on with yet.
     pub cut_off: Vec<Mail>,
     /// The mail of the tasks in `tasks_taken`.
     taken_mail: Vec<Mail>,
@@ -284,7 +284,7 @@ impl State {
         self.tasks_taken.retain(|task| task.id != done.task);
         let (ended, going) = std::mem::take(&mut self.taken_mail).into_iter().partition(|mail| mail.id == done.task);
         self.taken_mail = going;
-        if done.end.outcome == Outcome::Lost {
+        if done.end.outcome == Outcome::Lost || done.goes_on {
             self.cut_off.extend::<Vec<Mail>>(ended);
         }
         // A task that nobody took in ends too when its agent is closed.

@@ -12,7 +12,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tool_api::{AgentFacts, Hands, Running, Swept, Tool, Workshop};
 
 use super::player::{Asked, Player, Step};
-use crate::{Options, Pending, TakeoverReport, Tree};
+use frontend::Report as TakeoverReport;
+
+use crate::{Options, Pending, Tree};
 
 /// A name that opens without a network; the player stands in for what it opens.
 const MODEL: &str = "rehearsal";

@@ -61,7 +61,7 @@ async fn it_reaches_the_same_state_however_often() {
     let before = bytes(&house);
     let (tree, second) = house.again(id).await;
     assert_eq!(bytes(&house), before, "the second time nothing is left to write");
-    let stand = |report: &crate::TakeoverReport| {
+    let stand = |report: &frontend::Report| {
         report.agents.iter().map(|agent| (agent.path.clone(), agent.status, agent.unread)).collect::<Vec<_>>()
     };
     assert_eq!(stand(&first), stand(&second));

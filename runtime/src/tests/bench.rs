@@ -103,7 +103,7 @@ impl Bench {
     }
 
     pub(super) async fn interrupt(&self) -> bool {
-        let stop = Stop { outcome: Outcome::Interrupted, reason: "enough".to_owned() };
+        let stop = Stop { outcome: Outcome::Interrupted, reason: "enough".to_owned(), goes_on: false };
         self.agent.interrupt(stop).await
     }
 
