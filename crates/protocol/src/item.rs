@@ -48,7 +48,7 @@ pub enum Role {
 }
 
 /// A tool call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
     /// The provider's id; servers repeat them, so nothing is derived from it.
     pub call_id: String,

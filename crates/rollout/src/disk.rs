@@ -38,6 +38,13 @@ pub trait Disk: Send + Sync {
     /// A file from `offset` on; nothing when it is shorter.
     fn read_from(&self, path: &Path, offset: u64) -> io::Result<Vec<u8>>;
 
+    /// At most `len` bytes of a file from `offset` on; fewer when it ends before.
+    fn read_part(&self, path: &Path, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = self.read_from(path, offset)?;
+        bytes.truncate(len);
+        Ok(bytes)
+    }
+
     /// What a folder holds, ordered by name. Entries that vanish meanwhile are left out.
     fn list(&self, path: &Path) -> io::Result<Vec<Entry>>;
 
@@ -77,6 +84,8 @@ pub struct Entry {
     pub folder: bool,
     /// Whether it is an ordinary file; opening anything else may block.
     pub file: bool,
+    /// How long it is.
+    pub bytes: u64,
     /// When it was last written.
     pub modified: SystemTime,
 }
@@ -152,13 +161,22 @@ impl Disk for RealDisk {
         Ok(bytes)
     }
 
+    fn read_part(&self, path: &Path, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(offset))?;
+        let mut bytes = Vec::with_capacity(len);
+        file.take(len as u64).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
     fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
         let mut entries = Vec::new();
         for entry in fs::read_dir(path)? {
             let path = entry?.path();
             let Ok(facts) = fs::metadata(&path) else { continue };
             let modified = facts.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-            entries.push(Entry { path, folder: facts.is_dir(), file: facts.is_file(), modified });
+            let (folder, file) = (facts.is_dir(), facts.is_file());
+            entries.push(Entry { path, folder, file, bytes: facts.len(), modified });
         }
         entries.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(entries)

@@ -4,7 +4,8 @@
 //! nothing of models, tools or other agents, repeats no effect, and never changes a line once it is written. Every
 //! effect on the file system goes through [`Disk`], so that a test can stop the process between any two.
 //!
-//! Entry points: [`Store`] finds, makes and opens files; [`Writer`] appends; [`State`] is what a file says.
+//! Entry points: [`Store`] finds, makes and opens files; [`Writer`] appends; [`State`] is what a file says, and
+//! [`Summary`] what lists keep of it.
 
 mod attach;
 mod check;
@@ -18,6 +19,7 @@ mod record;
 mod scan;
 mod state;
 mod store;
+mod summary;
 mod sync;
 mod writer;
 
@@ -31,9 +33,10 @@ pub use record::{
     Budgets, EdgeRecord, EdgeStatus, EventRecord, ItemRecord, Limits, MailReturned, Record, SessionMeta, SpawnedBy,
     TaskDone, TurnContext, TurnEnd, UsageRecord, UsageStage,
 };
-pub use scan::{Head, Problem, Scan, Unborn};
+pub use scan::{FileFacts, Files, Head, Identity, Problem, Scan, Unborn};
 pub use state::{Edge, Obligation, OpenCall, State, Task};
 pub use store::{Opened, Store};
+pub use summary::{FileEnd, Sequence, Summary, checksum};
 pub use writer::{Appended, Writer};
 
 #[cfg(test)]

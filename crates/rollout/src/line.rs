@@ -185,6 +185,11 @@ pub(crate) fn decode_line(bytes: &[u8]) -> Result<Line, Bad> {
     Ok(Line { timestamp: envelope.timestamp, ordinal: envelope.ordinal, part, record })
 }
 
+/// The ordinal of one line, without looking into its payload.
+pub(crate) fn decode_envelope(bytes: &[u8]) -> Option<u64> {
+    serde_json::from_slice(bytes).ok().map(|envelope: Envelope<'_>| envelope.ordinal)
+}
+
 fn payload(envelope: &Envelope<'_>) -> Result<Record, String> {
     fn of<'a, T: Deserialize<'a>>(envelope: &Envelope<'a>) -> Result<T, String> {
         serde_json::from_str(envelope.payload.get()).map_err(|error| error.to_string())

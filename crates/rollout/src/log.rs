@@ -8,7 +8,7 @@ use stdx::{AbsPath, Timestamp};
 
 use crate::disk::{Disk, DiskFile};
 use crate::line::encode;
-use crate::{Appended, Error, Record};
+use crate::{Appended, Error, FileEnd, Record, State, Summary};
 
 /// Bytes kept in memory for a disk that does not take them, 64 MiB; then nothing more is taken either.
 const MAX_HELD: usize = 64 << 20;
@@ -23,64 +23,48 @@ pub(crate) struct Log {
 
 struct Tail {
     handle: Arc<dyn DiskFile>,
-    /// Bytes of whole writes.
-    len: u64,
+    /// Where its whole writes end.
+    end: FileEnd,
     /// Bytes that a sync has covered.
     synced: u64,
-    /// What was written from `synced` to `len`. Kept because after a failed sync neither the disk nor the system's
-    /// cache can be asked for it.
+    /// What was written from `synced` on. Kept because after a failed sync neither the disk nor the system's cache
+    /// can be asked for it.
     unsynced: Vec<u8>,
     /// Whether bytes before `synced` were found here and no sync of ours has covered them yet.
     found: bool,
     /// A sync failed; the handle may have swallowed the error and is not to be synced again.
     suspect: bool,
-    /// A failed write left bytes behind `len` that could not be cut off.
+    /// A failed write left bytes behind `end` that could not be cut off.
     spoilt: Option<String>,
     /// Nothing more can be promised about this file.
     lost: Option<String>,
-    ordinal: u64,
     buffer: Vec<u8>,
+    /// What its lines come to, the transcript left out.
+    state: State,
 }
 
 impl Log {
-    /// A file that was just made and has no bytes.
-    pub(crate) fn made(thread: ThreadId, file: AbsPath, disk: Arc<dyn Disk>, handle: Arc<dyn DiskFile>) -> Self {
-        Self::at(thread, file, disk, handle, 0, 0)
-    }
-
-    /// A file that was found, with `len` good bytes and a last ordinal. A crash may have left them unsynced.
-    pub(crate) fn found(
+    /// A file and its good end, with what its lines come to. A crash may have left those lines unsynced.
+    pub(crate) fn new(
         thread: ThreadId,
-        file: AbsPath,
         disk: Arc<dyn Disk>,
         handle: Arc<dyn DiskFile>,
-        len: u64,
-        ordinal: u64,
-    ) -> Self {
-        Self::at(thread, file, disk, handle, len, ordinal)
-    }
-
-    fn at(
-        thread: ThreadId,
-        file: AbsPath,
-        disk: Arc<dyn Disk>,
-        handle: Arc<dyn DiskFile>,
-        len: u64,
-        ordinal: u64,
+        end: FileEnd,
+        state: State,
     ) -> Self {
         let tail = Tail {
             handle,
-            len,
-            synced: len,
+            synced: end.bytes,
             unsynced: Vec::new(),
-            found: len > 0,
+            found: end.bytes > 0,
             suspect: false,
             spoilt: None,
             lost: None,
-            ordinal,
             buffer: Vec::new(),
+            state,
+            end: end.clone(),
         };
-        Self { thread, file, disk, tail: Mutex::new(tail) }
+        Self { thread, file: end.file, disk, tail: Mutex::new(tail) }
     }
 
     fn tail(&self) -> MutexGuard<'_, Tail> {
@@ -103,32 +87,47 @@ impl Log {
         }
         let tail = &mut *tail;
         let at = as_written(stdx::now());
-        let first = tail.ordinal + 1;
+        let first = tail.end.ordinal + 1;
         if records.is_empty() {
-            return Ok((Appended { first, last: tail.ordinal, at }, tail.unsynced.len()));
+            return Ok((Appended { first, last: tail.end.ordinal, at }, tail.unsynced.len()));
         }
         let count = u32::try_from(records.len()).map_err(|_| self.refused("more than 4 billion lines in one write"))?;
         tail.buffer.clear();
+        let mut last_line = 0;
         for (record, index) in records.iter().zip(1..=count) {
+            last_line = tail.buffer.len();
             let part = (count > 1).then_some([index, count]);
-            encode(&mut tail.buffer, at, tail.ordinal + u64::from(index), part, record)?;
+            encode(&mut tail.buffer, at, tail.end.ordinal + u64::from(index), part, record)?;
         }
         if let Err(error) = tail.handle.write_all(&tail.buffer) {
-            if let Err(cut) = tail.handle.set_len(tail.len) {
+            if let Err(cut) = tail.handle.set_len(tail.end.bytes) {
                 tail.spoilt = Some(format!("a write failed ({error}) and what it left could not be cut off ({cut})"));
             }
             return Err(Error::io("write", &*self.file, error));
         }
-        tail.len += tail.buffer.len() as u64;
+        tail.end.append(records, tail.buffer.len() as u64, &tail.buffer[last_line..]);
         tail.unsynced.extend_from_slice(&tail.buffer);
-        tail.ordinal += u64::from(count);
-        Ok((Appended { first, last: tail.ordinal, at }, tail.unsynced.len()))
+        for (record, ordinal) in records.iter().zip(first..) {
+            tail.state.apply_record(at, ordinal, record);
+        }
+        Ok((Appended { first, last: tail.end.ordinal, at }, tail.unsynced.len()))
     }
 
     /// Whether everything written so far is known to be on the disk.
     pub(crate) fn is_synced(&self) -> bool {
+        self.tail().is_synced()
+    }
+
+    /// What is written so far comes to.
+    pub(crate) fn summary(&self) -> Summary {
         let tail = self.tail();
-        !tail.found && !tail.suspect && tail.unsynced.is_empty()
+        tail.state.summary(&tail.end)
+    }
+
+    /// As [`Log::summary`], if all of it is known to be on the disk.
+    pub(crate) fn synced_summary(&self) -> Option<Summary> {
+        let tail = self.tail();
+        tail.is_synced().then(|| tail.state.summary(&tail.end))
     }
 
     /// Whether this refuses everything, for good. Then another may take its place.
@@ -153,7 +152,7 @@ impl Log {
                 drop(tail);
                 return self.recover();
             }
-            (Arc::clone(&tail.handle), tail.len)
+            (Arc::clone(&tail.handle), tail.end.bytes)
         };
         match handle.sync_data() {
             Ok(()) => {
@@ -183,15 +182,15 @@ impl Log {
         let unsynced = |source| Error::Unsynced { file: path.to_path_buf(), source: Arc::new(source) };
         let fresh = self.disk.open_append(path).map_err(unsynced)?;
         let seen = fresh.len().map_err(unsynced)?;
-        if seen < tail.synced || (seen > tail.len && tail.spoilt.is_none()) {
-            let why = format!("it should have {} bytes and has {seen}: somebody else changed it", tail.len);
+        if seen < tail.synced || (seen > tail.end.bytes && tail.spoilt.is_none()) {
+            let why = format!("it should have {} bytes and has {seen}: somebody else changed it", tail.end.bytes);
             let error = self.refused(&why);
             tail.lost = Some(why);
             return Err(error);
         }
         self.disk.overwrite(path, tail.synced, &tail.unsynced).map_err(unsynced)?;
-        if seen > tail.len {
-            fresh.set_len(tail.len).map_err(unsynced)?;
+        if seen > tail.end.bytes {
+            fresh.set_len(tail.end.bytes).map_err(unsynced)?;
         }
         fresh.sync_data().map_err(unsynced)?;
         if self.disk.read_from(path, tail.synced).map_err(unsynced)? != tail.unsynced {
@@ -200,17 +199,21 @@ impl Log {
         tail.handle = fresh;
         tail.suspect = false;
         tail.spoilt = None;
-        tail.settle(tail.len);
+        tail.settle(tail.end.bytes);
         Ok(())
     }
 }
 
 /// `time` as its line has it, in milliseconds, so that a live fold equals what is read back.
-fn as_written(time: Timestamp) -> Timestamp {
+pub(crate) fn as_written(time: Timestamp) -> Timestamp {
     Timestamp::parse(&time.to_string()).unwrap_or(time)
 }
 
 impl Tail {
+    fn is_synced(&self) -> bool {
+        !self.found && !self.suspect && self.unsynced.is_empty()
+    }
+
     /// Everything up to `mark` is on the disk.
     fn settle(&mut self, mark: u64) {
         let covered = usize::try_from(mark.saturating_sub(self.synced)).unwrap_or(usize::MAX);

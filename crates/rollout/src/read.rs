@@ -7,7 +7,7 @@ use protocol::ThreadId;
 use stdx::AbsPath;
 
 use crate::line::{Bad, decode_line};
-use crate::{Error, Line, Record, State};
+use crate::{Error, FileEnd, Line, Record, State, Summary};
 
 /// How many bad lines are described; all are counted.
 const MAX_LISTED: usize = 100;
@@ -53,6 +53,15 @@ pub struct Loaded {
     pub unknown: usize,
     /// Bytes of an unfinished write at the end. They were cut off if the file was opened for writing.
     pub torn: u64,
+    /// Where its good part ends.
+    pub end: FileEnd,
+}
+
+impl Loaded {
+    /// What lists need of it.
+    pub fn summary(&self) -> Summary {
+        self.state.summary(&self.end)
+    }
 }
 
 /// What was found besides the lines.
@@ -168,7 +177,7 @@ pub(crate) fn lines(thread: ThreadId, file: AbsPath, bytes: &[u8]) -> Lines {
 }
 
 /// What `file` comes to.
-pub(crate) fn fold(file: &AbsPath, bytes: &[u8]) -> Result<(Loaded, Tally), Error> {
+pub(crate) fn fold(file: &AbsPath, bytes: &[u8]) -> Result<Loaded, Error> {
     let mut state: Option<State> = None;
     let mut headless = false;
     let tally = read(bytes, |line| match (&mut state, &line.record) {
@@ -188,8 +197,9 @@ pub(crate) fn fold(file: &AbsPath, bytes: &[u8]) -> Result<(Loaded, Tally), Erro
             Error::Unborn { file: path }
         });
     };
-    let loaded = Loaded { state, file: file.clone(), skipped: tally.skipped, unknown: tally.unknown, torn: tally.torn };
-    Ok((loaded, tally))
+    let end = FileEnd::found(file, bytes, &tally);
+    let Tally { skipped, unknown, torn, .. } = tally;
+    Ok(Loaded { state, file: file.clone(), skipped, unknown, torn, end })
 }
 
 #[cfg(test)]

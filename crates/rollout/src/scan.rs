@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use protocol::{ThreadId, TreeId};
 use stdx::{AbsPath, Timestamp};
 
-use crate::line::decode_line;
-use crate::{Disk, Entry, Error, Record, SessionMeta, read};
+use crate::line::{decode_envelope, decode_line};
+use crate::{Disk, Entry, Error, Record, SessionMeta, Summary, checksum, read};
 
 /// Bytes read of a file at first; doubled until its first write is in.
 const HEAD: u64 = 16 << 10;
@@ -54,6 +54,37 @@ pub struct Problem {
     pub why: String,
 }
 
+/// All rollouts by name.
+#[derive(Clone, Debug, Default)]
+pub struct Files {
+    /// Them, ordered by file name.
+    pub files: Vec<FileFacts>,
+    /// Folders that could not be listed.
+    pub problems: Vec<Problem>,
+}
+
+/// A rollout that was listed and not opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileFacts {
+    /// The agent's id, by the file's name.
+    pub thread: ThreadId,
+    /// The file.
+    pub file: AbsPath,
+    /// Its length.
+    pub bytes: u64,
+    /// When it was last written.
+    pub modified: Timestamp,
+}
+
+/// Whose file it is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Identity {
+    /// An agent's.
+    Agent(Box<SessionMeta>),
+    /// Nobody's: its first write is not complete.
+    Unborn(Unborn),
+}
+
 enum Found {
     Agent(Box<SessionMeta>),
     Unborn(Option<TreeId>),
@@ -63,16 +94,20 @@ impl Scan {
     /// The agents of one tree, parents before children: by depth, then in the order in which they were spawned.
     pub fn tree(&self, tree: TreeId) -> Vec<Head> {
         let mut heads: Vec<Head> = self.heads.iter().filter(|head| head.meta.session_id == tree).cloned().collect();
-        heads.sort_by_key(|head| {
-            let meta = &head.meta;
-            (meta.depth, meta.spawned_by.map(|by| by.ordinal), meta.timestamp, meta.id)
-        });
+        heads.sort_by_key(|head| head.meta.rank());
         heads
     }
 }
 
+impl SessionMeta {
+    /// Orders the agents of a tree: parents before children, and siblings as they were spawned.
+    pub fn rank(&self) -> impl Ord + use<> {
+        (self.depth, self.spawned_by.map(|by| by.ordinal), self.timestamp, self.id)
+    }
+}
+
 /// The thread id that a rollout's name carries.
-fn thread_of(path: &Path) -> Option<ThreadId> {
+pub(crate) fn thread_of(path: &Path) -> Option<ThreadId> {
     /// Length of a UUID in text.
     const ID: usize = 36;
     let stem = path.file_name()?.to_str()?.strip_prefix("rollout-")?.strip_suffix(".jsonl")?;
@@ -130,23 +165,16 @@ pub(crate) fn scan(disk: &dyn Disk, sessions: &AbsPath) -> Result<Scan, Error> {
     let mut broken = Vec::new();
     let mut each = |thread, entry: Entry| {
         let Ok(file) = AbsPath::new(entry.path) else { return false };
-        match head(disk, &file) {
-            Ok(Found::Agent(meta)) if meta.id == thread => {
+        match identify(disk, thread, &file) {
+            Ok(Identity::Agent(meta)) => {
                 scan.heads.push(Head { meta: *meta, file, modified: timestamp(entry.modified) });
             }
-            Ok(Found::Agent(meta)) => {
-                scan.problems.push(Problem { file, why: format!("its name does not carry its id {}", meta.id) });
-            }
-            Ok(Found::Unborn(tree)) => scan.unborn.push(Unborn { file, thread, tree }),
-            Err(why) => scan.problems.push(Problem { file, why }),
+            Ok(Identity::Unborn(unborn)) => scan.unborn.push(unborn),
+            Err(problem) => scan.problems.push(problem),
         }
         false
     };
-    walk(disk, sessions, &mut each, &mut |folder, error| {
-        if let Ok(file) = AbsPath::new(folder) {
-            broken.push(Problem { file, why: error.to_string() });
-        }
-    })?;
+    walk(disk, sessions, &mut each, &mut |folder, error| broken.extend(unlisted(folder, &error)))?;
     scan.problems.extend(broken);
     scan.heads.sort_by(|a, b| a.file.cmp(&b.file));
     for twin in twins(&mut scan.heads) {
@@ -154,6 +182,44 @@ pub(crate) fn scan(disk: &dyn Disk, sessions: &AbsPath) -> Result<Scan, Error> {
         scan.problems.push(Problem { file: twin.file, why });
     }
     Ok(scan)
+}
+
+fn unlisted(folder: &Path, error: &std::io::Error) -> Option<Problem> {
+    AbsPath::new(folder).ok().map(|file| Problem { file, why: error.to_string() })
+}
+
+/// Every file by name and length.
+pub(crate) fn files(disk: &dyn Disk, sessions: &AbsPath) -> Result<Files, Error> {
+    let Files { mut files, mut problems } = Files::default();
+    let mut each = |thread, entry: Entry| {
+        let modified = timestamp(entry.modified);
+        let facts = |file| FileFacts { thread, file, bytes: entry.bytes, modified };
+        files.extend(AbsPath::new(entry.path).ok().map(facts));
+        false
+    };
+    walk(disk, sessions, &mut each, &mut |folder, error| problems.extend(unlisted(folder, &error)))?;
+    files.sort_by(|a, b| a.file.cmp(&b.file));
+    Ok(Files { files, problems })
+}
+
+/// Whose file it is, by its first write.
+pub(crate) fn identify(disk: &dyn Disk, thread: ThreadId, file: &AbsPath) -> Result<Identity, Problem> {
+    let problem = |why| Problem { file: file.clone(), why };
+    match head(disk, file).map_err(problem)? {
+        Found::Agent(meta) if meta.id == thread => Ok(Identity::Agent(meta)),
+        Found::Agent(meta) => Err(problem(format!("its name does not carry its id {}", meta.id))),
+        Found::Unborn(tree) => Ok(Identity::Unborn(Unborn { file: file.clone(), thread, tree })),
+    }
+}
+
+/// Whether the last line of `file` is the one that a summary was made at.
+pub(crate) fn ends_as(disk: &dyn Disk, file: &AbsPath, summary: &Summary) -> bool {
+    let Some(start) = summary.bytes.checked_sub(summary.last_line_bytes) else { return false };
+    let Ok(len) = usize::try_from(summary.last_line_bytes) else { return false };
+    let Ok(line) = disk.read_part(file, start, len) else { return false };
+    line.len() == len
+        && checksum(&line) == summary.checksum
+        && decode_envelope(&line).is_some_and(|ordinal| ordinal == summary.ordinal)
 }
 
 /// Takes out every head whose id an earlier one has.

@@ -6,6 +6,7 @@ use protocol::{
     Address, Call, EffectId, Item, ItemKind, Mail, MailId, MailKind, Outcome, Party, ProcessEvent, ProcessRecord,
     Status, TaskEnd, TaskId, ThreadId, TurnId, Usage,
 };
+use serde::{Deserialize, Serialize};
 use stdx::Timestamp;
 
 use crate::{
@@ -23,14 +24,19 @@ pub struct State {
     pub meta: SessionMeta,
     /// Whether it belongs to its tree.
     pub edge: Edge,
-    /// Its context, oldest first.
+    /// Its context, oldest first; nothing when `transcript_complete` is false.
     pub transcript: Vec<Item>,
+    /// Whether `transcript` is kept. A writer and a summary leave it out.
+    pub transcript_complete: bool,
     /// Calls without an output, in order.
     pub open_calls: Vec<OpenCall>,
     /// Mail that is neither in the context, nor returned, nor answered unread; in the order in which it was accepted.
     pub pending: Vec<Mail>,
     /// Every mail that was ever accepted.
     pub known: HashSet<MailId>,
+    /// Whether `known`, `returned` and `done` have everything. From a summary they only have what is still open, and
+    /// such a state is to be looked at: applying lines to it would accept old mail twice.
+    pub known_complete: bool,
     /// Mail that went back.
     pub returned: HashSet<MailId>,
     /// The highest sequence accepted of each sender; all clients are one sender, `None`.
@@ -42,7 +48,7 @@ pub struct State {
     /// Tasks that ended with their process, lost or interrupted, and that nothing goes on with yet.
     pub cut_off: Vec<Mail>,
     /// The mail of the tasks in `tasks_taken`.
-    taken_mail: Vec<Mail>,
+    pub(crate) taken_mail: Vec<Mail>,
     /// How tasks ended; answers clients.
     pub done: HashMap<TaskId, TaskEnd>,
     /// What is owed to other agents, oldest first.
@@ -76,7 +82,8 @@ pub struct State {
 }
 
 /// Whether an agent belongs to its tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "lowercase")]
 pub enum Edge {
     /// It does.
     Open,
@@ -92,33 +99,37 @@ pub enum Edge {
 }
 
 /// A call without an output.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenCall {
     /// Minted when it was recorded; missing in files of other writers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<EffectId>,
     /// The call.
     pub call: Call,
     /// Its line.
     pub ordinal: u64,
     /// The turn it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
 }
 
 /// A task that a turn took in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// Its id: that of the mail that gave it.
     pub id: TaskId,
     /// Who gets the result.
     pub giver: Party,
     /// The cut-off task that it goes on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<TaskId>,
     /// The kind of the mail.
     pub kind: MailKind,
 }
 
 /// Something owed to another agent until a `sent` line settles it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "owed", rename_all = "snake_case")]
 pub enum Obligation {
     /// The giver of a task must hear how it ended.
     Result {
@@ -129,6 +140,7 @@ pub enum Obligation {
         /// How it ended.
         end: TaskEnd,
         /// The cut-off task that it went on with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         continues: Option<TaskId>,
     },
     /// Mail must go back to its sender; a result moves on to an ancestor.
@@ -158,9 +170,11 @@ impl State {
             meta,
             edge: Edge::Open,
             transcript: Vec::new(),
+            transcript_complete: true,
             open_calls: Vec::new(),
             pending: Vec::new(),
             known: HashSet::new(),
+            known_complete: true,
             returned: HashSet::new(),
             sequences: HashMap::new(),
             first_task: None,
@@ -182,6 +196,15 @@ impl State {
             warnings: Vec::new(),
             last_ordinal: 0,
         }
+    }
+
+    /// The same without its transcript, which is not kept from here on.
+    pub(crate) fn without_transcript(&mut self) -> Self {
+        // Set aside meanwhile, so that it is not copied only to be dropped.
+        let transcript = std::mem::take(&mut self.transcript);
+        let copy = Self { transcript_complete: false, ..self.clone() };
+        self.transcript = transcript;
+        copy
     }
 
     /// Takes in the next line.
@@ -226,7 +249,9 @@ impl State {
     }
 
     fn item(&mut self, ordinal: u64, record: &ItemRecord) {
-        self.transcript.push(record.item.clone());
+        if self.transcript_complete {
+            self.transcript.push(record.item.clone());
+        }
         if record.copied_from.is_some() {
             return;
         }
@@ -242,12 +267,13 @@ impl State {
         if let Some(call) = record.item.call() {
             self.open_calls.push(OpenCall { effect: record.effect, call, ordinal, turn: record.turn });
         } else if record.item.kind() == ItemKind::Output {
-            let call_id = record.item.answered_call_id();
-            // Servers repeat call ids, so an effect decides where there is one.
-            let answered = self.open_calls.iter().position(|open| match record.effect {
-                Some(effect) => open.effect == Some(effect),
-                None => call_id.as_deref() == Some(open.call.call_id.as_str()),
-            });
+            // Servers repeat call ids, so an effect decides where there is one; then the output need not be parsed.
+            let answered = if let Some(effect) = record.effect {
+                self.open_calls.iter().position(|open| open.effect == Some(effect))
+            } else {
+                let call_id = record.item.answered_call_id();
+                self.open_calls.iter().position(|open| call_id.as_deref() == Some(open.call.call_id.as_str()))
+            };
             if let Some(at) = answered {
                 self.open_calls.remove(at);
             }
@@ -383,4 +409,4 @@ impl State {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -9,9 +9,12 @@ use dashmap::{DashMap, DashSet};
 use protocol::{ThreadId, TreeId};
 use stdx::AbsPath;
 
-use crate::log::Log;
+use crate::log::{Log, as_written};
 use crate::sync::Syncer;
-use crate::{Disk, Error, Head, Lines, Loaded, LockError, OwnerHint, OwnerLock, Record, Scan, SessionMeta, Writer};
+use crate::{
+    Disk, Error, FileEnd, FileFacts, Files, Head, Identity, Lines, Loaded, LockError, OwnerHint, OwnerLock, Problem,
+    Record, Scan, SessionMeta, State, Summary, Writer,
+};
 use crate::{lock, read, scan};
 
 /// The rollouts under one home. Cheap to clone. Methods that are not `async` block.
@@ -98,7 +101,7 @@ impl Store {
         self.sessions().join(format!("{year:04}")).join(format!("{month:02}")).join(format!("{day:02}"))
     }
 
-    fn make(&self, day: &AbsPath, meta: SessionMeta, rest: Vec<Record>) -> Result<Arc<Log>, Error> {
+    fn make(&self, day: &AbsPath, mut meta: SessionMeta, rest: Vec<Record>) -> Result<Arc<Log>, Error> {
         let disk = &self.inner.disk;
         let thread = meta.id;
         let file = day.join(format!("rollout-{}-{thread}.jsonl", meta.timestamp.for_file_name()));
@@ -120,7 +123,9 @@ impl Store {
             io::ErrorKind::AlreadyExists => Error::Exists { thread, file: file.to_path_buf() },
             _ => Error::io("make", &*file, error),
         })?;
-        let log = Arc::new(Log::made(thread, file.clone(), Arc::clone(disk), handle));
+        meta.timestamp = as_written(meta.timestamp);
+        let state = State::new(meta.clone()).without_transcript();
+        let log = Arc::new(Log::new(thread, Arc::clone(disk), handle, FileEnd::empty(file.clone()), state));
         let mut records = vec![Record::SessionMeta(Box::new(meta))];
         records.extend(rest);
         if let Err(error) = log.append(&records) {
@@ -185,13 +190,14 @@ impl Store {
     ) -> Result<(Loaded, Arc<Log>), Error> {
         let disk = &self.inner.disk;
         let file = self.file_of(thread, slot)?;
-        let (loaded, tally) = read::fold(&file, &self.bytes(&file)?)?;
+        let mut loaded = read::fold(&file, &self.bytes(&file)?)?;
         let handle = disk.open_append(&file).map_err(|error| Error::io("open", &*file, error))?;
-        if tally.torn > 0 {
-            handle.set_len(tally.good).map_err(|error| Error::io("repair", &*file, error))?;
-            tracing::warn!(%file, bytes = tally.torn, "cut off an unfinished write");
+        if loaded.torn > 0 {
+            handle.set_len(loaded.end.bytes).map_err(|error| Error::io("repair", &*file, error))?;
+            tracing::warn!(%file, bytes = loaded.torn, "cut off an unfinished write");
         }
-        let log = Arc::new(Log::found(thread, file, Arc::clone(disk), handle, tally.good, tally.last));
+        let state = loaded.state.without_transcript();
+        let log = Arc::new(Log::new(thread, Arc::clone(disk), handle, loaded.end.clone(), state));
         **live = Arc::downgrade(&log);
         Ok((loaded, log))
     }
@@ -205,7 +211,7 @@ impl Store {
     }
 
     fn load_file(&self, file: &AbsPath) -> Result<Loaded, Error> {
-        read::fold(file, &self.bytes(file)?).map(|(loaded, _)| loaded)
+        read::fold(file, &self.bytes(file)?)
     }
 
     /// All lines of an agent's file. Writes nothing.
@@ -259,6 +265,47 @@ impl Store {
             let _ = self.slot(head.meta.id).file.set(head.file.clone());
         }
         Ok(scan)
+    }
+
+    /// Every rollout by name and length. Nothing is opened, so some may turn out not to be an agent's.
+    ///
+    /// # Errors
+    /// As [`Store::scan`].
+    pub fn files(&self) -> Result<Files, Error> {
+        scan::files(&*self.inner.disk, &self.sessions())
+    }
+
+    /// Whose file this is, by its first write.
+    ///
+    /// # Errors
+    /// When it cannot be read, does not begin as a rollout, or is named after another agent.
+    pub fn identify(&self, facts: &FileFacts) -> Result<Identity, Problem> {
+        scan::identify(&*self.inner.disk, facts.thread, &facts.file)
+    }
+
+    /// As [`Store::load`], of a file that was listed.
+    ///
+    /// # Errors
+    /// As [`Store::load`].
+    pub fn load_listed(&self, facts: &FileFacts) -> Result<Loaded, Error> {
+        self.load_file(&facts.file)
+    }
+
+    /// Whether a file is still as a summary has it: the same length, and the same last line at its end. One read of
+    /// that line. Nothing before it is looked at: a file is only ever appended to.
+    pub fn tail_matches(&self, facts: &FileFacts, summary: &Summary) -> bool {
+        summary.version == Summary::VERSION
+            && summary.meta.id == facts.thread
+            && summary.bytes == facts.bytes
+            && scan::ends_as(&*self.inner.disk, &facts.file, summary)
+    }
+
+    /// Tells where an agent's file is, so that nobody has to look for it. A file whose name does not carry the id is
+    /// not believed, and what is known already stays.
+    pub fn learn(&self, thread: ThreadId, file: AbsPath) {
+        if scan::thread_of(&file) == Some(thread) {
+            let _ = self.slot(thread).file.set(file);
+        }
     }
 
     /// The agents of one tree, parents before children: by depth, then in the order in which they were spawned.

@@ -8,7 +8,7 @@ use stdx::{AbsPath, Timestamp};
 
 use crate::log::Log;
 use crate::sync::Syncer;
-use crate::{Error, Record};
+use crate::{Error, Record, Summary};
 
 /// Bytes that may wait for a sync before one is asked for; they are kept in memory until then.
 const MAX_UNSYNCED: usize = 4 << 20;
@@ -40,6 +40,18 @@ impl Writer {
     /// The file.
     pub fn file(&self) -> &AbsPath {
         &self.log.file
+    }
+
+    /// What the file comes to at this moment, without its conversation. Equal to the summary of the file read back.
+    /// Some of it may not be on the disk yet.
+    pub fn summary(&self) -> Summary {
+        self.log.summary()
+    }
+
+    /// As [`Writer::summary`], if everything in it is known to be on the disk: then it may be told to others. When
+    /// somebody has appended meanwhile there is none, and the sync of those lines is the time to ask again.
+    pub fn synced_summary(&self) -> Option<Summary> {
+        self.log.synced_summary()
     }
 
     /// Appends records with one write: either all of them are read back or none. Blocks for that write. They are not

@@ -116,7 +116,7 @@ fn unknown_lines_among_ours_are_counted() {
     bytes.extend_from_slice(
         b"{\"timestamp\":\"2027-01-01T00:00:00Z\",\"ordinal\":4,\"type\":\"goal\",\"payload\":{}}\n",
     );
-    let (loaded, _) = fold(&AbsPath::new("/somewhere/x").unwrap(), &bytes).unwrap();
+    let loaded = fold(&AbsPath::new("/somewhere/x").unwrap(), &bytes).unwrap();
     assert_eq!((loaded.unknown, loaded.skipped, loaded.torn), (1, 0, 0));
     assert_eq!(loaded.state.last_ordinal, 4);
 }

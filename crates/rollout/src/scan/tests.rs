@@ -1,7 +1,7 @@
-use protocol::EffectId;
+use protocol::{EffectId, ThreadId};
 
 use crate::fixture::{Home, accepted, birth, id, mail, meta, opened, time};
-use crate::{Error, SessionMeta, SpawnedBy};
+use crate::{Error, Identity, SessionMeta, SpawnedBy, Unborn};
 
 fn child(n: u64, depth: usize, ordinal: u64, second: u32) -> SessionMeta {
     let spawned_by = Some(SpawnedBy { effect: id::<EffectId>(n), ordinal });
@@ -68,7 +68,7 @@ async fn what_cannot_be_read_is_listed_and_not_fatal() {
     let home = Home::new();
     let file = home.store.create(meta(1), birth()).await.unwrap().file().clone();
     let day = file.parent().unwrap();
-    let name = |n: u64| day.join(format!("rollout-2026-11-30T15-13-02-{}.jsonl", id::<protocol::ThreadId>(n)));
+    let name = |n: u64| day.join(format!("rollout-2026-11-30T15-13-02-{}.jsonl", id::<ThreadId>(n)));
     std::fs::write(name(2), b"\xff\xfe\n").unwrap();
     std::fs::write(name(3), b"{\"timestamp\":\"2026-11-30T15:13:00Z\",\"type\":\"later\",\"payload\":{}}\n").unwrap();
     std::fs::copy(&file, name(4)).unwrap();
@@ -88,4 +88,30 @@ async fn what_cannot_be_read_is_listed_and_not_fatal() {
         it begins with a `later` line, not with `session_meta`
         its name does not carry its id 01939d5e-0000-7000-8000-000000000001"#]]
     .assert_eq(&whys.join("\n"));
+}
+
+#[tokio::test]
+async fn files_are_listed_without_being_opened() {
+    let home = Home::new();
+    assert!(home.store.files().unwrap().files.is_empty());
+    let mut lengths = Vec::new();
+    for n in [2, 1] {
+        let writer = home.store.create(meta(n), birth()).await.unwrap();
+        lengths.push(std::fs::metadata(writer.file()).unwrap().len());
+    }
+    let day = home.store.home().join("sessions/2026/11/30");
+    for name in ["notes.txt", "rollout-x.jsonl", "rollout-2026-11-30T15-13-02-nobody.jsonl"] {
+        std::fs::write(day.join(name), "x").unwrap();
+    }
+    // What nobody could read is listed all the same.
+    let odd = day.join(format!("rollout-x-{}.jsonl", id::<ThreadId>(3)));
+    std::fs::write(&odd, "\0").unwrap();
+    let files = home.store.files().unwrap();
+    assert!(files.problems.is_empty());
+    let listed: Vec<(ThreadId, u64)> = files.files.iter().map(|facts| (facts.thread, facts.bytes)).collect();
+    assert_eq!(listed, [(id(1), lengths[1]), (id(2), lengths[0]), (id(3), 1)]);
+    let identity = |n: usize| home.store.identify(&files.files[n]);
+    assert_eq!(identity(0), Ok(Identity::Agent(Box::new(meta(1)))));
+    assert_eq!(identity(2), Ok(Identity::Unborn(Unborn { file: odd, thread: id(3), tree: None })));
+    assert_eq!(home.store.load_listed(&files.files[1]).unwrap().state.meta, meta(2));
 }

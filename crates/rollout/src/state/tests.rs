@@ -218,7 +218,7 @@ fn warnings_are_bounded() {
     assert_eq!((state.warnings.len(), state.warnings[0].as_str()), (MAX_WARNINGS, "2"));
 }
 
-fn any_record() -> impl Strategy<Value = Record> {
+pub(crate) fn any_record() -> impl Strategy<Value = Record> {
     let kind = prop_oneof![
         Just(MailKind::Spawn),
         Just(MailKind::Message),
@@ -244,13 +244,15 @@ fn any_record() -> impl Strategy<Value = Record> {
         (".{0,20}", effect()).prop_map(|(id, effect)| output(&id, effect)),
         ".{0,40}".prop_map(|text| words(&text)),
         "\\PC{0,40}".prop_map(|text| copied(item(Item::message(Role::User, &text)))),
-        (0_u64..3, 0_u64..1000).prop_map(|(n, output)| Record::Usage(UsageRecord {
-            stage: if n == 0 { UsageStage::Settled } else { UsageStage::Reserved },
-            turn_id: id(n),
-            usage: Usage { output, ..Usage::default() },
-            cost_usd: None,
-            total: Usage::default(),
-        })),
+        (0_u64..3, 0_u64..1000, prop::option::of(0.0..10.0)).prop_map(|(n, output, cost_usd)| Record::Usage(
+            UsageRecord {
+                stage: if n == 0 { UsageStage::Settled } else { UsageStage::Reserved },
+                turn_id: id(n),
+                usage: Usage { output, ..Usage::default() },
+                cost_usd,
+                total: Usage::default(),
+            }
+        )),
         (0_u64..3, any::<bool>()).prop_map(|(n, ended)| Record::Process(ProcessRecord {
             token: id::<Token>(n),
             event: if ended {
