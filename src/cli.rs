@@ -91,6 +91,8 @@ pub(crate) enum Command {
     Resume(Resume),
     /// Show a tree: each agent's status, role, unread mail, tokens and task
     Tree(Show),
+    /// List the trees, newest first
+    List,
     /// Print an agent's transcript
     Log(Log),
     /// Stop what an agent is doing, and keep the agent

@@ -3,6 +3,7 @@
 mod control;
 mod doctor;
 mod drive;
+mod list;
 mod log;
 mod remote;
 mod resume;
@@ -35,6 +36,7 @@ pub(crate) async fn dispatch(cli: Cli, env: Env, disk: Arc<dyn Disk>) -> Result<
         Command::Interrupt(args) => control::interrupt(setting, args).await,
         Command::Close(args) => control::close(setting, args).await,
         Command::Log(args) => log::log(&setting, &args).await,
+        Command::List => list::list(&setting),
         Command::Doctor => doctor::doctor(&setting).await,
         Command::Roles(args) => roles::roles(&setting, args),
     }

@@ -39,6 +39,10 @@ impl Failure {
         Self { code: ERRORED, message: message.into(), hints: Vec::new() }
     }
 
+    pub(crate) fn interrupted(message: impl Into<String>) -> Self {
+        Self { code: INTERRUPTED, message: message.into(), hints: Vec::new() }
+    }
+
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self

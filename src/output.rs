@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -15,6 +16,10 @@ use crate::progress::Progress;
 
 /// The living part of the display, while there is one. A std mutex: held for one write.
 static LIVE: Mutex<Option<Live>> = Mutex::new(None);
+
+/// Events that this command has printed as JSON. They are numbered as they are printed: without gaps, whoever drove the
+/// tree meanwhile and however much had happened there before.
+static PRINTED: AtomicU64 = AtomicU64::new(0);
 
 /// Writes text to stdout and flushes it. Whoever stopped reading has seen enough.
 pub(crate) fn answer(text: &str) {
@@ -95,7 +100,8 @@ pub(crate) fn event(event: &TreeEvent, json: bool, progress: &mut Progress) {
         live.take(event, Instant::now());
     }
     if json {
-        match serde_json::to_string(event) {
+        let numbered = TreeEvent { seq: PRINTED.fetch_add(1, Ordering::Relaxed) + 1, ..event.clone() };
+        match serde_json::to_string(&numbered) {
             Ok(line) => answer(&line),
             Err(error) => note(&format!("warning: an event has no JSON form: {error}")),
         }

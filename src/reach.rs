@@ -21,6 +21,9 @@ const TRIES: usize = 20;
 /// Between two tries; an owner that lets go needs a moment to flush.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Pauses that an owner gets which lets go of its tree: half a minute to end its turns and processes in.
+const MAX_PAUSES: usize = 300;
+
 /// A tree that can be spoken to.
 pub(crate) enum Reached {
     /// This process drives it now.
@@ -105,6 +108,29 @@ pub(crate) async fn reach(setting: &Setting, options: &Options, id: TreeId) -> R
         Some((_, error)) => failure.hint(error.to_string()),
         None => failure,
     })
+}
+
+/// The time that an owner which lets go of its tree is given.
+#[derive(Default)]
+pub(crate) struct Patience {
+    pauses: usize,
+}
+
+impl Patience {
+    /// Waits a moment before the tree is reached for again.
+    ///
+    /// # Errors
+    /// When process `pid` has had its time.
+    pub(crate) async fn wait(&mut self, pid: u32) -> Result<(), Failure> {
+        self.pauses += 1;
+        if self.pauses > MAX_PAUSES {
+            let owner = OwnerHint { pid, ..OwnerHint::default() };
+            let failure = Failure::from(TreeError::Lock(LockError::Owned(owner)));
+            return Err(failure.hint("it is letting go of the tree and does not come to an end"));
+        }
+        tokio::time::sleep(PAUSE).await;
+        Ok(())
+    }
 }
 
 /// The owner of a tree, if there is one that answers. Never becomes it.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use config::{Config, ConfigError, Env, Flags, Loaded};
 use http::Http;
+use mirror::Mirror;
 use model::{Catalog, Provider, RetryLimits, Wire};
 use orchestrator::{Options, list};
 use protocol::{Approval, Sandbox, TreeId};
@@ -25,6 +26,7 @@ pub(crate) struct Setting {
     /// Where the command was typed: `script:FILE` is relative to it, whatever `-C` says.
     called_in: AbsPath,
     pub(crate) store: Store,
+    mirror: OnceLock<Mirror>,
 }
 
 impl Setting {
@@ -38,7 +40,7 @@ impl Setting {
             let failure = Failure::usage(format!("trees are kept in {}, and that is not a folder", env.tilde(&home)));
             return Err(failure.hint("set AGENT_HOME to a folder; it is made when it is not there"));
         }
-        Ok(Self { store: Store::new(home, disk), common, env, cwd, called_in })
+        Ok(Self { store: Store::new(home, disk), common, env, cwd, called_in, mirror: OnceLock::new() })
     }
 
     /// The configuration in force. Its warnings go to stderr.
@@ -67,6 +69,17 @@ impl Setting {
             budget_usd: common.budget_usd,
         };
         Config::load(&self.env, &flags)
+    }
+
+    /// What follows the rollouts. Opened when it is first asked for.
+    pub(crate) fn mirror(&self) -> &Mirror {
+        self.mirror.get_or_init(|| {
+            let (mirror, trouble) = Mirror::open(self.store.home());
+            if let Some(trouble) = trouble {
+                output::note(&format!("warning: {trouble}"));
+            }
+            mirror
+        })
     }
 
     /// What a tree is driven with. `model` is what a new root talks to, or what replaces the models of a tree that
@@ -108,6 +121,7 @@ impl Setting {
         let roles = roles.restrict(&limits.roles).map_err(|error| Failure::usage(error.to_string()))?;
         Ok(Options {
             store: self.store.clone(),
+            mirror: self.mirror().clone(),
             catalog: Arc::new(Catalog::new(providers, http, windows, self.called_in.clone())),
             workshop: Arc::new(workbench),
             roles,
@@ -126,7 +140,7 @@ impl Setting {
 
     /// The tree that the flags mean: an id or its prefix, the newest of all, or the newest of this folder.
     pub(crate) fn tree(&self) -> Result<TreeId, Failure> {
-        let (heads, problems) = list(&self.store)?;
+        let (heads, problems) = list(&self.store, self.mirror())?;
         for problem in problems {
             output::note(&format!("warning: {problem}"));
         }
@@ -175,7 +189,7 @@ fn this_process() -> OwnerHint {
 
 /// Whether the process that a hint names still lives.
 pub(crate) fn alive(owner: &OwnerHint) -> bool {
-    i32::try_from(owner.pid).ok().and_then(exec::start_time) == Some(owner.start_time)
+    i32::try_from(owner.pid).is_ok_and(|pid| exec::lives(pid, owner.start_time))
 }
 
 /// A mode or a limit that nothing enforces yet is refused, not pretended.

@@ -244,6 +244,14 @@ impl Mailbox {
         self.turn.map(|turn| turn.phase)
     }
 
+    /// Takes in the ids of mail that was accepted earlier and is not pending: a mailbox that was restored from less
+    /// than the whole rollout becomes whole.
+    pub fn learn(&mut self, known: impl IntoIterator<Item = MailId>) {
+        for id in known {
+            self.known.entry(id).or_insert(BEFORE);
+        }
+    }
+
     /// Whether this mail was ever accepted here.
     pub fn knows(&self, id: MailId) -> bool {
         self.known.contains_key(&id)

@@ -39,6 +39,11 @@ impl Bus {
         log.subscribe(after)
     }
 
+    /// The newest sequence.
+    pub(crate) fn newest(&self) -> u64 {
+        self.lock().seq
+    }
+
     pub(crate) fn emit(&self, agent: &Address, kind: EventKind) {
         let mut state = self.lock();
         // What nobody hears has no number: whoever listens first hears from 1.

@@ -54,7 +54,10 @@ impl Tree {
         let node = self.at(path)?;
         let before = node.facts().status;
         let reason = format!("interrupted by {}", by.name());
-        life::interrupt(&node, Stop { outcome: Outcome::Interrupted, reason, goes_on: false }).await;
+        let waiting = node.pending();
+        let stop = Stop { outcome: Outcome::Interrupted, reason: reason.clone(), goes_on: false };
+        life::interrupt(&node, stop).await;
+        self.kept(&node, &waiting, &format!("{reason} before it took this in; it is kept for its next turn"));
         Ok(before)
     }
 
@@ -65,6 +68,8 @@ impl Tree {
     /// When there is no such agent, this one may not, or the disk did not take the closing; then nothing is closed.
     pub async fn close(&self, path: &AgentPath, reason: &str, by: &By) -> Result<Status, TreeError> {
         by.may(path, "close")?;
+        // Two who close one agent at once: the second finds it closed, and its rollout says so once.
+        let one = self.0.closing.lock().await;
         let node = self.at(path)?;
         let before = node.facts().status;
         let edge = EdgeRecord { status: EdgeStatus::Closed, reason: reason.to_owned(), by: by.name() };
@@ -75,6 +80,7 @@ impl Tree {
             family.graph.close(node.meta.id, reason);
             family.graph.subtree_post_order(node.meta.id).into_iter().filter_map(|thread| self.node(thread)).collect()
         };
+        drop(one);
         for node in &subtree {
             node.inbox.lock().shut();
         }
@@ -98,7 +104,13 @@ impl Tree {
         }
         node.facts().resident = false;
         self.forget(node.meta.id);
-        if let Err(error) = self.empty(node, &stop.reason).await {
+        let emptied = self.empty(node, &stop.reason).await;
+        if let Ok(writer) = self.0.options.store.writer(node.meta.id)
+            && writer.sync().await.is_ok()
+        {
+            self.note(&writer);
+        }
+        if let Err(error) = emptied {
             self.0.bus.emit(
                 &node.address,
                 EventKind::Error {

@@ -40,7 +40,8 @@ impl Desk for Tree {
                             return Err(Fault::new(Code::ShuttingDown, "the tree's owner is letting go of it"));
                         }
                     };
-                    Ok(Reply::Answered(Told { task, agent, end: answer.end, fault: answer.fault.map(provider) }))
+                    let (end, fault) = (answer.end, answer.fault.map(provider));
+                    Ok(Reply::Answered(Told { task, agent, end, fault, seq: self.0.bus.newest() }))
                 }
                 Op::Interrupt { path, reason: _ } => {
                     let before = self.interrupt(&path, &By::User).await.map_err(fault)?;
@@ -74,8 +75,8 @@ impl Desk for Tree {
 
 impl Tree {
     async fn take(&self, path: &AgentPath, body: &str, mode: Mode, request: RequestId) -> Result<Submission, Fault> {
-        let task = request.mail();
-        let (submitted, _) = self.submit(path, body, mode, request).await.map_err(fault)?;
+        let (submitted, pending) = self.submit(path, body, mode, request).await.map_err(fault)?;
+        let task = pending.map_or(request.mail(), |pending| pending.task);
         Ok(match submitted {
             Submitted::Started => Submission::Started { task, turn: None },
             Submitted::Steered => Submission::Steered { task, turn: None },
@@ -99,8 +100,7 @@ impl Tree {
     /// # Errors
     /// When no agent ever got it.
     pub async fn await_task(&self, task: TaskId) -> Result<Pending, TreeError> {
-        let node = self.nodes().into_iter().find(|node| node.inbox.lock().knows(task));
-        let node = node.ok_or(TreeError::NoTask(task))?;
+        let node = self.holder(task)?.ok_or(TreeError::NoTask(task))?;
         // Asked for before looking, so that an end in between is not missed.
         let pending = self.expect(task, node.address.path.clone());
         let state = self.0.options.store.load(node.meta.id)?.state;
@@ -110,6 +110,19 @@ impl Tree {
             self.wake(&node).await;
         }
         Ok(pending)
+    }
+
+    /// The agent that ever got this task.
+    fn holder(&self, task: TaskId) -> Result<Option<Arc<Node>>, TreeError> {
+        let nodes = self.nodes();
+        if let Some(node) = nodes.iter().find(|node| node.inbox.lock().knows(task)) {
+            return Ok(Some(Arc::clone(node)));
+        }
+        // Rarely: a task of an earlier owner that nobody has asked this one about.
+        for node in &nodes {
+            node.make_whole(&self.0.options.store)?;
+        }
+        Ok(nodes.into_iter().find(|node| node.inbox.lock().knows(task)))
     }
 
     /// The agents that can be reached at or below a path.

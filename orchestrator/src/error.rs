@@ -82,7 +82,7 @@ pub enum TreeError {
 
 fn those(paths: &[AgentPath]) -> String {
     if paths.is_empty() {
-        return String::new();
+        return ": the tree is closed, and `agent run` makes a new one".to_owned();
     }
     let names: Vec<&str> = paths.iter().map(AgentPath::as_str).collect();
     format!("; open agents: {}", names.join(", "))

@@ -137,8 +137,13 @@ impl Tree {
             // Somebody who holds this lock is about to use the agent: it is no candidate then.
             let Ok(mut life) = node.life.try_lock() else { continue };
             let Life::Resident { agent, hands } = &*life else { continue };
+            // Taken before it is unloaded, while the file is still open.
+            let writer = self.0.options.store.writer(thread);
             if node.is_busy() || !hands.running().is_empty() || agent.unload().await.is_err() {
                 continue;
+            }
+            if let Ok(writer) = writer {
+                self.note(&writer);
             }
             *life = Life::Asleep;
             // Before the lock is free: whoever loads it next puts it back.
@@ -193,6 +198,16 @@ impl Tree {
     fn not_started(&self, node: &Node, reason: &str) {
         for mail in node.pending().iter().filter(|mail| mail.from.thread().is_none()) {
             self.unanswered(mail.id, reason);
+        }
+    }
+
+    /// Tells clients whose words `waiting` an interrupt has left in this agent's mailbox that nobody starts them: they
+    /// would wait for ever.
+    pub(crate) fn kept(&self, node: &Node, waiting: &[protocol::Mail], reason: &str) {
+        let end = TaskEnd { outcome: Outcome::Interrupted, text: None, reason: Some(reason.to_owned()) };
+        let still = node.pending();
+        for mail in waiting.iter().filter(|mail| mail.from.thread().is_none() && still.contains(mail)) {
+            self.answer(mail.id, crate::Answer { end: end.clone(), fault: None });
         }
     }
 
@@ -272,10 +287,14 @@ pub(crate) async fn put_to_rest(tree: &Tree, node: &Arc<Node>) {
     let mut life = node.life.lock().await;
     if let Life::Resident { .. } = std::mem::take(&mut *life)
         && let Ok(writer) = tree.0.options.store.writer(node.meta.id)
-        && let Err(error) = writer.sync().await
     {
-        let message = format!("the rollout of {} could not be flushed: {error}", node.address.path);
-        tree.0.bus.emit(&node.address, EventKind::Warning { message });
+        match writer.sync().await {
+            Ok(()) => tree.note(&writer),
+            Err(error) => {
+                let message = format!("the rollout of {} could not be flushed: {error}", node.address.path);
+                tree.0.bus.emit(&node.address, EventKind::Warning { message });
+            }
+        }
     }
     node.facts().resident = false;
 }

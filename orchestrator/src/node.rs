@@ -1,10 +1,10 @@
 //! One agent of the tree, resident or not.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use protocol::{Address, Mail, Party, Status, TaskEnd, Usage, WaitingOn};
-use rollout::{Record, SessionMeta, State};
+use rollout::{Record, SessionMeta, State, Store};
 use runtime::{Agent, Inbox};
 use stdx::Timestamp;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +25,8 @@ pub(crate) struct Node {
     pub(crate) cancel: CancellationToken,
     /// A std mutex: a few fields are read or set, never across an await.
     facts: Mutex<Facts>,
+    /// Whether the mailbox knows all mail that was ever accepted, and not only what is pending.
+    whole: AtomicBool,
     /// Wakes under way that no turn answers for yet.
     waking: AtomicUsize,
 }
@@ -103,6 +105,7 @@ impl Node {
             life: tokio::sync::Mutex::default(),
             cancel,
             facts: Mutex::new(facts),
+            whole: AtomicBool::new(state.known_complete),
             waking: AtomicUsize::new(0),
             meta,
         }
@@ -113,6 +116,16 @@ impl Node {
         let mut state = State::new(meta.clone());
         state.apply_record(meta.timestamp, 1, &Record::Mail(Box::new(mail)));
         Self::new(meta, &state, cancel)
+    }
+
+    /// Makes the mailbox know all mail that was ever accepted, if it does not yet: for mail whose id may be an old one.
+    pub(crate) fn make_whole(&self, store: &Store) -> Result<(), rollout::Error> {
+        if !self.whole.load(Ordering::Acquire) {
+            let known = store.load(self.meta.id)?.state.known;
+            self.inbox.lock().learn(known);
+            self.whole.store(true, Ordering::Release);
+        }
+        Ok(())
     }
 
     /// As a sender.

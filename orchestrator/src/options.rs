@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use mirror::Mirror;
 use model::{Catalog, RetryLimits};
 use protocol::{Approval, Sandbox};
 use roles::Roles;
@@ -14,6 +15,8 @@ use tool_api::Workshop;
 pub struct Options {
     /// Where rollouts are.
     pub store: Store,
+    /// What follows the rollouts, so that not all of them need be read.
+    pub mirror: Mirror,
     /// Where models come from.
     pub catalog: Arc<Catalog>,
     /// Where hands come from.

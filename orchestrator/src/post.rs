@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use mailbox::{Mailbox, Offer, Route, cut_body, route_result, route_undelivered};
 use protocol::{Address, EventKind, Mail, MailId, MailKind, Party, TreeId};
-use rollout::{Record, Store, TaskDone};
+use rollout::{Record, Store, TaskDone, Writer};
 use runtime::TurnReport;
 use stdx::{AbsPath, one_line};
 
@@ -73,6 +73,10 @@ impl Tree {
         mut mail: Mail,
         admit: impl FnOnce(&Mailbox) -> bool,
     ) -> Result<bool, TreeError> {
+        // Mail of agents has an id that its call made now; any other may be one that an earlier owner accepted.
+        if !matches!(mail.kind, MailKind::Message | MailKind::Followup) || mail.continues.is_some() {
+            to.make_whole(&self.0.options.store)?;
+        }
         let writer = self.0.options.store.writer(to.meta.id)?;
         let preview = one_line(&mail.body, PREVIEW);
         let known;
@@ -102,7 +106,18 @@ impl Tree {
             EventKind::MailAccepted { mail: mail.id, from: mail.from.name().to_owned(), kind: mail.kind, preview },
         );
         to.inbox.notify();
+        // A turn's end is noted when it comes, and with it all mail before it.
+        if !to.is_busy() {
+            self.note(&writer);
+        }
         Ok(true)
+    }
+
+    /// Tells the mirror how a rollout stands that was synced. When somebody has appended meanwhile, their sync tells it.
+    pub(crate) fn note(&self, writer: &Writer) {
+        if let Some(summary) = writer.synced_summary() {
+            self.0.options.mirror.note(summary);
+        }
     }
 
     /// Pays what a turn's end owes: each task's giver gets one result.

@@ -1,8 +1,11 @@
 //! Looking at trees without driving them: nothing is locked and nothing is written.
 
+use std::collections::HashMap;
+
 use agent_graph::{Edge, Filter, Graph};
 use frontend::{Edge as ShownEdge, Listing, Row, Tokens};
-use protocol::{AgentPath, Status, TreeId, Usage};
+use mirror::Mirror;
+use protocol::{AgentPath, Status, ThreadId, TreeId, Usage};
 use rollout::{Edge as StoredEdge, OwnerHint, State, Store};
 use serde::Serialize;
 use stdx::{AbsPath, Timestamp, one_line};
@@ -21,38 +24,56 @@ pub struct Snapshot {
     pub problems: Vec<String>,
 }
 
-/// A tree in a list of trees.
+/// A tree in a list of trees. Wire names are frozen.
 #[derive(Clone, Debug, Serialize)]
 pub struct TreeHead {
     /// The tree.
     pub tree: TreeId,
     /// Its root's working folder.
     pub cwd: AbsPath,
+    /// The root's first task, on one line.
+    pub title: String,
+    /// Agents ever spawned, the root included.
+    pub agents: usize,
+    /// Agents that can be reached.
+    pub open: usize,
+    /// Mail that nobody has read.
+    pub unread: usize,
     /// When any of its rollouts last grew.
     pub updated_at: Timestamp,
-    /// Agents ever spawned.
-    pub agents: usize,
 }
 
 /// All trees, newest first, and what was passed over.
 ///
 /// # Errors
 /// When the folder of the sessions cannot be listed.
-pub fn list(store: &Store) -> Result<(Vec<TreeHead>, Vec<String>), TreeError> {
-    let scan = store.scan()?;
-    let mut heads: Vec<TreeHead> = scan
-        .heads
-        .iter()
-        .filter(|head| head.meta.parent_thread_id.is_none() && head.meta.session_id.root() == head.meta.id)
-        .map(|root| {
-            let members = scan.heads.iter().filter(|head| head.meta.session_id == root.meta.session_id);
-            let (agents, updated_at) =
-                members.fold((0, root.modified), |(count, latest), head| (count + 1, latest.max(head.modified)));
-            TreeHead { tree: root.meta.session_id, cwd: root.meta.cwd.clone(), updated_at, agents }
-        })
-        .collect();
+pub fn list(store: &Store, mirror: &Mirror) -> Result<(Vec<TreeHead>, Vec<String>), TreeError> {
+    let catalogue = mirror.catalogue(store, None)?;
+    let mut problems: Vec<String> = catalogue.problems.iter().map(ToString::to_string).collect();
+    problems.extend(catalogue.trouble.iter().map(ToString::to_string));
+    let mut trees: HashMap<TreeId, Vec<State>> = HashMap::new();
+    for known in &catalogue.agents {
+        trees.entry(known.summary.meta.session_id).or_default().push(State::from_summary(&known.summary));
+    }
+    let mut heads: Vec<TreeHead> = Vec::new();
+    for (tree, states) in trees {
+        let Some(root) = states.iter().find(|state| state.meta.id == tree.root()) else {
+            problems.push(format!("the tree {tree} has no readable root"));
+            continue;
+        };
+        let (graph, _) = Graph::build(states.iter().map(graph_node));
+        let open = states.iter().filter(|state| graph.is_reachable(state.meta.id)).count();
+        heads.push(TreeHead {
+            tree,
+            cwd: root.meta.cwd.clone(),
+            title: one_line(root.first_task.as_deref().unwrap_or_default(), LINE),
+            agents: states.len(),
+            open,
+            unread: states.iter().map(State::unread).sum(),
+            updated_at: states.iter().map(|state| state.last_activity).max().unwrap_or(root.meta.timestamp),
+        });
+    }
     heads.sort_by_key(|head| std::cmp::Reverse((head.updated_at, head.tree)));
-    let problems = scan.problems.iter().map(|problem| format!("{}: {}", problem.file, problem.why)).collect();
     Ok((heads, problems))
 }
 
@@ -61,33 +82,32 @@ pub fn list(store: &Store) -> Result<(Vec<TreeHead>, Vec<String>), TreeError> {
 ///
 /// # Errors
 /// When there is no such tree, or its root cannot be read.
-pub fn snapshot(store: &Store, tree: TreeId, alive: impl Fn(&OwnerHint) -> bool) -> Result<Snapshot, TreeError> {
-    let scan = store.scan()?;
-    let heads = scan.tree(tree);
-    if heads.is_empty() {
+pub fn snapshot(
+    store: &Store,
+    mirror: &Mirror,
+    tree: TreeId,
+    alive: impl Fn(&OwnerHint) -> bool,
+) -> Result<Snapshot, TreeError> {
+    let catalogue = mirror.catalogue(store, Some(tree))?;
+    if catalogue.agents.is_empty() {
         return Err(TreeError::NoTree(tree));
     }
     let owned = store.owner(tree).is_some_and(|owner| owner.pid != 0 && alive(&owner));
-    let mut problems = Vec::new();
-    let mut states: Vec<State> = Vec::new();
-    for head in heads {
-        match store.load(head.meta.id) {
-            Ok(loaded) => {
-                if loaded.skipped > 0 {
-                    let lines = if loaded.skipped == 1 { "line" } else { "lines" };
-                    problems.push(format!("{}: {} {lines} could not be read", loaded.file, loaded.skipped));
-                }
-                states.push(loaded.state);
-            }
-            Err(error) => problems.push(error.to_string()),
-        }
+    let mut problems: Vec<String> = catalogue.problems.iter().map(ToString::to_string).collect();
+    problems.extend(catalogue.trouble.iter().map(ToString::to_string));
+    for known in catalogue.agents.iter().filter(|known| known.summary.skipped > 0) {
+        let (file, skipped) = (&known.summary.file, known.summary.skipped);
+        let lines = if skipped == 1 { "line" } else { "lines" };
+        problems.push(format!("{file}: {skipped} {lines} could not be read"));
     }
+    let states: Vec<State> = catalogue.agents.iter().map(|known| State::from_summary(&known.summary)).collect();
     let (graph, odd) = Graph::build(states.iter().map(graph_node));
     problems.extend(odd.iter().map(ToString::to_string));
     let root = graph.root().filter(|root| *root == tree.root()).ok_or(TreeError::NoRoot(tree))?;
+    let by_thread: HashMap<ThreadId, &State> = states.iter().map(|state| (state.meta.id, state)).collect();
     let order = std::iter::once(root).chain(graph.descendants(root, Filter::All));
     let rows = order.filter_map(|thread| {
-        let state = states.iter().find(|state| state.meta.id == thread)?;
+        let state = by_thread.get(&thread)?;
         let parent = graph.parent(thread).and_then(|parent| graph.get(parent)).map(|parent| parent.path.clone());
         Some(row(state, parent, owned))
     });

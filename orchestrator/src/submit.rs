@@ -1,7 +1,7 @@
 //! A client's words to an agent: one entry, told at once what became of them.
 
 use mailbox::{Mailbox, Refused};
-use protocol::{AgentPath, MailKind, Party, RequestId};
+use protocol::{AgentPath, MailKind, Party, RequestId, TaskId};
 
 use crate::TreeError;
 use crate::tree::{Pending, Tree};
@@ -67,6 +67,9 @@ impl Tree {
     ) -> Result<(Submitted, Option<Pending>), TreeError> {
         let refuse = |why| Ok((Submitted::NotSubmitted(why), None));
         let Some(_entering) = Entering::new(self) else { return refuse(NotSubmitted::ShuttingDown) };
+        if let Some(taken) = self.taken_before(path, request.mail(), mode).await? {
+            return Ok(taken);
+        }
         let node = self.at(path)?;
         let party = Party::Client { client: request };
         let letter = match self.letter(request.mail(), party, &node, (MailKind::Input, mode != Mode::Leave), body) {
@@ -94,6 +97,33 @@ impl Tree {
             (Err(TreeError::Mail(refused)), _) => refuse(NotSubmitted::QueueFull(refused)),
             (Err(error), _) => Err(error),
         }
+    }
+}
+
+impl Tree {
+    /// What has become of words that an earlier owner took, or this one. A task that a crash cut off goes on: whoever
+    /// says the words again waits for their end still.
+    async fn taken_before(
+        &self,
+        path: &AgentPath,
+        task: TaskId,
+        mode: Mode,
+    ) -> Result<Option<(Submitted, Option<Pending>)>, TreeError> {
+        // Closed ones too: they may have taken it before they were.
+        let mut taker = None;
+        for node in self.nodes().into_iter().filter(|node| node.address.path == *path) {
+            node.make_whole(&self.0.options.store)?;
+            taker = if node.inbox.lock().knows(task) { Some(node) } else { taker };
+        }
+        let Some(node) = taker else { return Ok(None) };
+        if mode == Mode::Leave {
+            return Ok(Some((Submitted::Left, Some(self.expect(task, node.address.path.clone())))));
+        }
+        let pending = match self.go_on_with(&node, task).await? {
+            Some(pending) => pending,
+            None => self.await_task(task).await?,
+        };
+        Ok(Some((Submitted::Started, Some(pending))))
     }
 }
 

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use agent_graph::Graph;
 use frontend::{Cut, Found as Standing, Report};
 use protocol::{EffectId, Mail, MailId, MailKind, Outcome, Party, TaskId, ThreadId, TreeId};
-use rollout::{Limits, Obligation, OpenCall, Opened, Record, TaskDone, Unborn};
+use mirror::Known;
+use rollout::{Summary, Limits, Obligation, OpenCall, Opened, Record, State, Store, TaskDone, Unborn, Writer};
 use runtime::{MAY_HAVE_RUN, closing};
 use tokio_util::sync::CancellationToken;
 
@@ -21,8 +22,22 @@ use crate::{Options, TreeError};
 
 /// An agent as it is being taken over.
 struct Found {
-    opened: Opened,
+    state: State,
+    /// Open when it is not at rest; an agent at rest costs a row of the mirror and no more.
+    writer: Option<Writer>,
     cut: Cut,
+}
+
+impl Found {
+    /// From its row, when that can be believed and nothing of the agent needs a hand; else from its file.
+    fn new(store: &Store, known: &Known) -> Result<Self, rollout::Error> {
+        if known.trusted && known.summary.at_rest {
+            return Ok(Self { state: State::from_summary(&known.summary), writer: None, cut: Cut::default() });
+        }
+        let Opened { loaded, writer } = store.open(known.summary.meta.id)?;
+        let cut = Cut { torn: loaded.torn, skipped: loaded.skipped, ..Cut::default() };
+        Ok(Self { state: loaded.state, writer: Some(writer), cut })
+    }
 }
 
 impl Tree {
@@ -31,52 +46,51 @@ impl Tree {
     /// # Errors
     /// When somebody else drives it, it does not exist, or its root cannot be read.
     pub async fn open(mut options: Options, id: TreeId) -> Result<(Self, Report), TreeError> {
-        let scan = options.store.scan()?;
-        if scan.tree(id).is_empty() {
+        if options.store.file(id.root()).is_err() {
             return Err(TreeError::NoTree(id));
         }
         let lock = options.store.lock(id, &options.owner)?;
-        // Again under the lock: the last owner may have spawned since.
-        let scan = options.store.scan()?;
+        // Under the lock: nobody spawns in this tree any more.
+        let catalogue = options.mirror.catalogue(&options.store, Some(id))?;
         let mut problems: Vec<String> = Vec::new();
+        problems.extend(catalogue.problems.iter().map(ToString::to_string));
+        problems.extend(catalogue.trouble.iter().map(ToString::to_string));
         let mut order: Vec<ThreadId> = Vec::new();
         let mut found: HashMap<ThreadId, Found> = HashMap::new();
-        for head in scan.tree(id) {
-            match options.store.open(head.meta.id) {
-                Ok(opened) => {
-                    let loaded = &opened.loaded;
-                    let cut = Cut { torn: loaded.torn, skipped: loaded.skipped, ..Cut::default() };
-                    order.push(head.meta.id);
-                    found.insert(head.meta.id, Found { opened, cut });
+        for known in &catalogue.agents {
+            match Found::new(&options.store, known) {
+                Ok(agent) => {
+                    order.push(known.summary.meta.id);
+                    found.insert(known.summary.meta.id, agent);
                 }
                 Err(error) => problems.push(error.to_string()),
             }
         }
         // Before the calls are answered: a file that broke off in its first line says whose it is only by them.
         let mut unborn = Vec::new();
-        for file in scan.unborn.iter().filter(|file| is_ours(file, id, &found)) {
+        for file in catalogue.unborn.iter().filter(|file| is_ours(file, id, &found)) {
             match options.store.set_aside(&file.file) {
                 Ok(aside) => unborn.push(aside.to_string()),
                 Err(error) => problems.push(error.to_string()),
             }
         }
         let root = found.get(&id.root()).ok_or(TreeError::NoRoot(id))?;
-        let stored = root.opened.loaded.state.limits.clone();
+        let stored = root.state.limits.clone();
         options.limits = merged(options.limits, stored.as_ref());
         options.roles = options.roles.restrict(&options.limits.roles)?;
 
         // What was read may never have been synced by the process that wrote it. It is before anything is written that
         // stands on it: an output that says that a mail was accepted or a child spawned.
-        let held = found.values().map(|found| options.store.hold(&found.opened.writer));
+        let held = found.values().filter_map(|found| found.writer.as_ref()).map(|writer| options.store.hold(writer));
         futures::future::try_join_all(held).await?;
-        close_transcripts(&order, &mut found).await?;
+        close_transcripts(&options.store, &order, &mut found).await?;
 
         let tree = Self::new(id, options, lock);
         problems.extend(tree.populate(&order, &found));
         tree.note_limits(stored.as_ref())?;
         for thread in &order {
             if let (Some(found), Some(node)) = (found.get_mut(thread), tree.node(*thread)) {
-                found.cut.paid = tree.redrive(&node, &found.opened, &mut problems).await;
+                found.cut.paid = tree.redrive(&node, &found.state, &mut problems).await;
             }
         }
         for node in tree.unreachable() {
@@ -98,7 +112,7 @@ impl Tree {
 
     /// Puts the agents into the tables. What does not fit into the graph is left out and told.
     fn populate(&self, order: &[ThreadId], found: &HashMap<ThreadId, Found>) -> Vec<String> {
-        let states = || order.iter().filter_map(|thread| found.get(thread)).map(|found| &found.opened.loaded.state);
+        let states = || order.iter().filter_map(|thread| found.get(thread)).map(|found| &found.state);
         let (graph, problems) = Graph::build(states().map(crate::snapshot::graph_node));
         let mut cancels: HashMap<ThreadId, CancellationToken> = HashMap::new();
         for state in states().filter(|state| graph.get(state.meta.id).is_some()) {
@@ -123,9 +137,9 @@ impl Tree {
     }
 
     /// Pays what this agent owes. What cannot be paid stays owed and is told.
-    async fn redrive(&self, node: &Arc<Node>, opened: &Opened, problems: &mut Vec<String>) -> usize {
+    async fn redrive(&self, node: &Arc<Node>, state: &State, problems: &mut Vec<String>) -> usize {
         let mut paid = 0;
-        for obligation in &opened.loaded.state.obligations {
+        for obligation in &state.obligations {
             let result = match obligation {
                 Obligation::Result { task, giver, end, continues } => {
                     let done = TaskDone {
@@ -149,7 +163,7 @@ impl Tree {
 
     /// Ends what a crash left of this agent's processes, and reports the agent.
     async fn swept(&self, node: &Arc<Node>, found: Found, problems: &mut Vec<String>) -> (ThreadId, Standing) {
-        let state = &found.opened.loaded.state;
+        let state = &found.state;
         let mut swept = Vec::new();
         let mut survive = Vec::new();
         if !state.processes.is_empty() {
@@ -168,7 +182,10 @@ impl Tree {
                 };
                 let ended = protocol::ProcessEvent::Ended { exit_code: None };
                 let record = protocol::ProcessRecord { token: process.token, event: ended };
-                if gone && let Err(error) = found.opened.writer.append(&[Record::Process(record)]) {
+                if gone
+                    && let Some(writer) = &found.writer
+                    && let Err(error) = writer.append(&[Record::Process(record)])
+                {
                     problems.push(error.to_string());
                 }
             }
@@ -195,11 +212,17 @@ impl Tree {
     /// # Errors
     /// When a successor cannot be written; those before it are there, and doing it again goes on with the rest.
     pub async fn go_on(&self) -> Result<Vec<Pending>, TreeError> {
+        // Two who ask at once would each give every task a successor.
+        let _one = self.0.continuing.lock().await;
         let mut expected = Vec::new();
         let mut nodes = self.reachable();
+        let catalogue = self.0.options.mirror.catalogue(&self.0.options.store, Some(self.0.id))?;
+        let mut summaries: HashMap<ThreadId, Summary> =
+            catalogue.agents.into_iter().map(|known| (known.summary.meta.id, known.summary)).collect();
         for node in &nodes {
-            let loaded = self.0.options.store.load(node.meta.id)?;
-            for lost in loaded.state.cut_off {
+            let Some(summary) = summaries.remove(&node.meta.id) else { continue };
+            for lost in summary.cut_off {
+                node.make_whole(&self.0.options.store)?;
                 let letter = self.successor(&lost, |id| node.inbox.lock().knows(id))?;
                 if matches!(letter.from, Party::Client { .. }) {
                     expected.push(self.expect(letter.id, node.address.path.clone()));
@@ -207,7 +230,7 @@ impl Tree {
                 // Accepted without waking: nobody starts before all successors are on disk.
                 self.deliver_quietly(node, letter).await?;
             }
-            for mail in loaded.state.pending.iter().filter(|mail| mail.kind.is_task() && mail.trigger_turn) {
+            for mail in summary.pending.iter().filter(|mail| mail.kind.is_task() && mail.trigger_turn) {
                 if matches!(mail.from, Party::Client { .. }) {
                     expected.push(self.expect(mail.id, node.address.path.clone()));
                 }
@@ -220,6 +243,27 @@ impl Tree {
             }
         }
         Ok(expected)
+    }
+
+    /// As [`Tree::go_on`], with one task alone; none when that was not cut off.
+    pub(crate) async fn go_on_with(&self, node: &Arc<Node>, task: TaskId) -> Result<Option<Pending>, TreeError> {
+        let _one = self.0.continuing.lock().await;
+        // It may have been cut off more than once, each time under the name of the one before.
+        let mut newest = task;
+        while node.inbox.lock().knows(newest.continued(1)) {
+            newest = newest.continued(1);
+        }
+        let cut_off = self.0.options.store.load(node.meta.id)?.state.cut_off;
+        match cut_off.iter().find(|lost| lost.id == newest) {
+            Some(lost) => {
+                let letter = self.successor(lost, |id| node.inbox.lock().knows(id))?;
+                let pending = self.expect(letter.id, node.address.path.clone());
+                self.deliver(node, letter).await?;
+                Ok(Some(pending))
+            }
+            None if newest == task => Ok(None),
+            None => Ok(Some(self.await_task(newest).await?)),
+        }
     }
 
     /// The task that goes on with one that was cut off.
@@ -246,20 +290,36 @@ const GO_ON: &str = "The process that ran you ended in the middle of this task. 
 /// Whether a file whose first write is not complete was to be an agent of this tree: its first line says so, or, when
 /// that is torn too, an open call of the tree whose child carries its id.
 fn is_ours(file: &Unborn, tree: TreeId, found: &HashMap<ThreadId, Found>) -> bool {
-    let mut calls = found.values().flat_map(|found| &found.opened.loaded.state.open_calls);
+    let mut calls = found.values().flat_map(|found| &found.state.open_calls);
     match file.tree {
         Some(of) => of == tree,
         None => calls.any(|open| open.effect.is_some_and(|effect| effect.thread() == file.thread)),
     }
 }
 
+/// The tool that a call is for; a model may put a namespace before it.
+fn tool(open: &OpenCall) -> &str {
+    open.call.name.rsplit('.').next().unwrap_or_default()
+}
+
 /// Answers every open call and ends every open turn, each agent in one write, all synced before anything that follows
 /// from it is written elsewhere.
-async fn close_transcripts(order: &[ThreadId], found: &mut HashMap<ThreadId, Found>) -> Result<(), TreeError> {
+async fn close_transcripts(
+    store: &Store,
+    order: &[ThreadId],
+    found: &mut HashMap<ThreadId, Found>,
+) -> Result<(), TreeError> {
+    let mails = |open: &OpenCall| matches!(tool(open), "send_message" | "followup_task");
+    if found.values().any(|found| found.state.open_calls.iter().any(mails)) {
+        // Whether their mail arrived is known only by those who have all that was ever accepted.
+        for found in found.values_mut().filter(|found| !found.state.known_complete) {
+            found.state.known = store.load(found.state.meta.id)?.state.known;
+        }
+    }
     let mut born: HashMap<EffectId, String> = HashMap::new();
     let mut mailed: HashMap<MailId, String> = HashMap::new();
     for thread in order {
-        let Some(state) = found.get(thread).map(|found| &found.opened.loaded.state) else { continue };
+        let Some(state) = found.get(thread).map(|found| &found.state) else { continue };
         if let Some(by) = state.meta.spawned_by {
             born.insert(by.effect, spawned(&state.meta));
         }
@@ -267,7 +327,7 @@ async fn close_transcripts(order: &[ThreadId], found: &mut HashMap<ThreadId, Fou
             mailed.insert(*id, state.meta.agent_path.to_string());
         }
     }
-    let answer = |open: &OpenCall| match (open.call.name.rsplit('.').next().unwrap_or_default(), open.effect) {
+    let answer = |open: &OpenCall| match (tool(open), open.effect) {
         ("spawn_agent", Some(effect)) => born.get(&effect).cloned().unwrap_or_else(|| NOT_DONE.to_owned()),
         ("send_message" | "followup_task", Some(effect)) => {
             let id = effect.mail();
@@ -278,18 +338,19 @@ async fn close_transcripts(order: &[ThreadId], found: &mut HashMap<ThreadId, Fou
     };
     for thread in order {
         let Some(found) = found.get_mut(thread) else { continue };
-        let state = &mut found.opened.loaded.state;
+        let Some(writer) = &found.writer else { continue };
+        let state = &mut found.state;
         found.cut.in_turn = state.open_turn.is_some();
         found.cut.calls = state.open_calls.len();
         let records = closing(state, Outcome::Lost, "its process ended in the middle of the turn", answer);
         if !records.is_empty() {
-            let appended = found.opened.writer.append(&records)?;
+            let appended = writer.append(&records)?;
             for (ordinal, record) in (appended.first..).zip(&records) {
                 state.apply_record(appended.at, ordinal, record);
             }
         }
     }
-    let writers = found.values().map(|found| found.opened.writer.sync());
+    let writers = found.values().filter_map(|found| found.writer.as_ref()).map(Writer::sync);
     futures::future::try_join_all(writers).await?;
     Ok(())
 }

@@ -44,6 +44,10 @@ pub(crate) struct Inner {
     pub(crate) models: Mutex<HashMap<String, Arc<dyn Model>>>,
     /// Clients that wait for the end of their task.
     answers: Mutex<HashMap<TaskId, Vec<oneshot::Sender<Answer>>>>,
+    /// Held while tasks that were cut off are given successors.
+    pub(crate) continuing: tokio::sync::Mutex<()>,
+    /// Held while an edge is closed.
+    pub(crate) closing: tokio::sync::Mutex<()>,
     /// Changes with every status; what waits for the tree looks again.
     pub(crate) changes: watch::Sender<u64>,
     pub(crate) cancel: CancellationToken,
@@ -176,6 +180,8 @@ impl Tree {
             heads: life::Heads::default(),
             models: Mutex::default(),
             answers: Mutex::default(),
+            continuing: tokio::sync::Mutex::default(),
+            closing: tokio::sync::Mutex::default(),
             changes: watch::Sender::new(0),
             cancel: CancellationToken::new(),
             tracker: TaskTracker::new(),
@@ -297,6 +303,9 @@ impl Tree {
         self.0.options.workshop.end_all().await;
         let nodes = self.nodes();
         futures::future::join_all(nodes.iter().map(|node| life::put_to_rest(self, node))).await;
+        if let Err(trouble) = self.0.options.mirror.flush().await {
+            tracing::info!(%trouble, "the mirror lags");
+        }
     }
 
     /// Interrupts every turn and waits until they have ended. The tree can go on afterwards, and a resume can go on with

@@ -9,24 +9,33 @@ use super::remote::{Spoken, ask, unexpected};
 use crate::cli::{Close, Interrupt};
 use crate::exit::{self, Failure};
 use crate::output;
-use crate::reach::{Reached, owner, reach};
-use crate::wire::Setting;
+use crate::reach::{Patience, Reached, reach};
+use crate::wire::{Setting, alive};
 
 pub(super) async fn interrupt(setting: Setting, args: Interrupt) -> Result<u8, Failure> {
     let path = path(&args.path)?;
     let id = setting.tree()?;
     // A tree that nobody drives has no turn: there is nothing to take over for.
-    let Some(client) = owner(&setting, id).await else {
-        if setting.store.owner(id).is_some_and(|hint| hint.pid != 0 && crate::wire::alive(&hint)) {
-            let config = setting.config(None)?;
-            let options = setting.options(&config, None)?;
-            // Says who drives it and that it does not answer, unless it lets go meanwhile.
-            if let Reached::Owner(owned) = reach(&setting, &options, id).await? {
-                Drive::new(&setting, owned).drop_tree().await;
-            }
+    let driven = setting.store.owner(id).is_some_and(|hint| hint.pid != 0 && alive(&hint));
+    let reached = if driven {
+        let config = setting.config(None)?;
+        let options = setting.options(&config, None)?;
+        Some(reach(&setting, &options, id).await?)
+    } else {
+        None
+    };
+    let client = match reached {
+        Some(Reached::Other(client)) => client,
+        // It let go just now.
+        Some(Reached::Owner(owned)) => {
+            Drive::new(&setting, owned).drop_tree().await;
+            output::note(&format!("nothing runs at {path}: the process that drove the tree has ended"));
+            return Ok(exit::DONE);
         }
-        output::note(&format!("nothing runs at {path}: nobody drives this tree"));
-        return Ok(exit::DONE);
+        None => {
+            output::note(&format!("nothing runs at {path}: nobody drives this tree"));
+            return Ok(exit::DONE);
+        }
     };
     let reason = "interrupted by the user".to_owned();
     match ask(&client, Op::Interrupt { path: path.clone(), reason }).await? {
@@ -50,6 +59,7 @@ pub(super) async fn close(setting: Setting, args: Close) -> Result<u8, Failure> 
     let options = setting.options(&config, None)?;
     let id = setting.tree()?;
     let reason = args.reason.unwrap_or_default();
+    let mut patience = Patience::default();
     loop {
         match reach(&setting, &options, id).await? {
             Reached::Other(client) => {
@@ -59,7 +69,7 @@ pub(super) async fn close(setting: Setting, args: Close) -> Result<u8, Failure> 
                         return Ok(exit::DONE);
                     }
                     Spoken::Done(other) => return Err(unexpected(&other)),
-                    Spoken::OwnerGone => {}
+                    Spoken::OwnerGone => patience.wait(client.hello().pid).await?,
                 }
             }
             Reached::Owner(owned) => {

@@ -219,7 +219,7 @@ fn shell(setting: &Setting, config: &Config, findings: &mut Findings) {
 }
 
 fn stores(setting: &Setting, findings: &mut Findings) {
-    match list(&setting.store) {
+    match list(&setting.store, setting.mirror()) {
         Ok((trees, problems)) => {
             for problem in &problems {
                 findings.add(Grade::Warn, "trees", problem.clone());

@@ -56,9 +56,6 @@ impl Drive {
         wake: bool,
         request: RequestId,
     ) -> Result<Pending, Failure> {
-        if let Ok(pending) = self.tree.await_task(request.mail()).await {
-            return Ok(pending);
-        }
         let mode = if wake { Mode::StartOrSteer } else { Mode::Leave };
         match self.tree.submit(path, body, mode, request).await? {
             (Submitted::NotSubmitted(why), _) => Err(Failure::usage(why.to_string())),
@@ -67,8 +64,15 @@ impl Drive {
         }
     }
 
-    /// Lets go of a tree in which nothing was started.
+    /// Lets go of a tree in which this command has nothing to wait for. What others have given to it meanwhile is done
+    /// first: they were told that it is.
     pub(super) async fn drop_tree(mut self) {
+        if !self.tree.shut_door() {
+            tokio::select! {
+                () = self.tree.over() => {}
+                () = self.interrupts.next() => self.tree.interrupt_all("interrupted by the user").await,
+            }
+        }
         self.shown.abort();
         output::still();
         self.tree.shut_down().await;
@@ -82,10 +86,11 @@ impl Drive {
             answer = pending.answer() => answer,
             () = self.interrupts.next() => return self.interrupt().await,
         };
+        let has = if answer.end.outcome == Outcome::Completed { "has answered" } else { "has ended its turn" };
         match self.tree.at_work() {
             0 => {}
-            1 => output::note(&format!("{who} has answered; 1 agent still works, waiting for it")),
-            many => output::note(&format!("{who} has answered; {many} agents still work, waiting for them")),
+            1 => output::note(&format!("{who} {has}; 1 agent still works, waiting for it")),
+            many => output::note(&format!("{who} {has}; {many} agents still work, waiting for them")),
         }
         tokio::select! {
             () = self.tree.over() => {}
@@ -171,7 +176,10 @@ pub(super) fn tell(tree: TreeId, end: &TaskEnd, hints: Vec<String>, code: u8, js
     };
     let mut failure = Failure::internal(said);
     failure.hints = hints;
-    output::failure(&failure.hint(format!("the tree is kept: agent resume --tree {tree} \"…\"")));
+    output::failure(&match end.outcome {
+        Outcome::Closed => failure.hint(format!("the tree as it is now: agent tree --tree {tree}")),
+        _ => failure.hint(format!("the tree is kept: agent resume --tree {tree} \"…\"")),
+    });
 }
 
 async fn show(mut events: UnboundedReceiver<Arc<TreeEvent>>, json: bool, colour: bool, live: bool) {

@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(200);
 pub(super) async fn log(setting: &Setting, args: &Log) -> Result<u8, Failure> {
     let path = AgentPath::root().resolve(&args.path).map_err(|error| Failure::usage(error.to_string()))?;
     let tree = setting.tree()?;
-    let listing = snapshot(&setting.store, tree, alive)?.listing;
+    let listing = snapshot(&setting.store, setting.mirror(), tree, alive)?.listing;
     // The newest incarnation: that is the one that can be spoken to.
     let Some(row) = listing.agents.iter().filter(|row| row.path == path).max_by_key(|row| row.opened_at) else {
         let known: Vec<&str> = listing.agents.iter().map(|row| row.path.as_str()).collect();

@@ -1,22 +1,32 @@
 //! Speaking to a tree that another process drives.
 
+use std::time::Duration;
+
+use frontend::Subscription;
 use frontend::{Answer, Client, Code, Delivery, Fault, Given, Op, Refusal, Reply, RequestError, Submission};
 use protocol::{AgentPath, EventKind, Outcome, RequestId, TaskId, TreeEvent, TreeId, UnreadResult, Usage};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::drive::tell;
 use super::signals::Interrupts;
+use super::tree::look;
 use crate::exit::{self, Failure};
 use crate::output;
 use crate::progress::Progress;
 use crate::wire::Setting;
+
+/// How long an owner may be silent before the events that it still owes are given up.
+const CALM: Duration = Duration::from_millis(500);
 
 /// A tree of another process, and the display of what happens there.
 pub(super) struct Remote {
     client: Client,
     tree: TreeId,
     json: bool,
-    shown: JoinHandle<u64>,
+    shown: JoinHandle<()>,
+    /// The owner's number of the newest event that was shown.
+    newest: watch::Receiver<u64>,
     interrupts: Interrupts,
 }
 
@@ -29,19 +39,24 @@ pub(super) enum Spoken<T> {
 }
 
 impl Remote {
-    /// Begins to show the tree's events.
-    pub(super) fn new(setting: &Setting, client: Client, tree: TreeId) -> Self {
+    /// Begins to show the tree's events. `told` is the process that a person was last told about.
+    pub(super) async fn new(setting: &Setting, client: Client, tree: TreeId, told: &mut u32) -> Self {
         let json = setting.common.json;
         let colour = output::colour(&setting.env);
         let pid = client.hello().pid;
-        output::note(&format!("tree {tree} · driven by process {pid}, which is spoken to"));
-        let shown = tokio::spawn(show(client.clone(), json, colour));
-        Self { client, tree, json, shown, interrupts: Interrupts::listen() }
+        if std::mem::replace(told, pid) != pid {
+            output::note(&format!("tree {tree} · driven by process {pid}, which is spoken to"));
+        }
+        // Before anything is asked for: what comes of it is seen from its beginning.
+        let events = client.subscribe(None).await;
+        let (seen, newest) = watch::channel(0);
+        let shown = tokio::spawn(show(client.clone(), events, seen, json, colour));
+        Self { client, tree, json, shown, newest, interrupts: Interrupts::listen() }
     }
 
     /// Hands words over. The same request again is the same words.
     pub(super) async fn send(
-        &self,
+        &mut self,
         path: &AgentPath,
         body: &str,
         wake: bool,
@@ -49,7 +64,7 @@ impl Remote {
     ) -> Result<Spoken<TaskId>, Failure> {
         let op =
             Op::Send { path: path.clone(), body: body.to_owned(), wake, request, mode: frontend::Mode::StartOrSteer };
-        let submission = match ask(&self.client, op).await? {
+        let submission = match self.ask(op).await? {
             Spoken::Done(Reply::Submitted(submission)) => submission,
             Spoken::Done(other) => return Err(unexpected(&other)),
             Spoken::OwnerGone => return Ok(Spoken::OwnerGone),
@@ -66,7 +81,7 @@ impl Remote {
     }
 
     /// Waits for the end of a task and prints it. Ctrl-C leaves the tree to its owner.
-    pub(super) async fn finish(mut self, task: TaskId) -> Result<Spoken<u8>, Failure> {
+    pub(super) async fn finish(mut self, setting: &Setting, task: TaskId) -> Result<Spoken<u8>, Failure> {
         let asked = tokio::select! {
             asked = ask(&self.client, Op::Answer { task }) => asked?,
             () = self.interrupts.next() => {
@@ -79,15 +94,24 @@ impl Remote {
             Spoken::Done(Reply::Answered(answer)) => answer,
             Spoken::Done(other) => return Err(unexpected(&other)),
             Spoken::OwnerGone => {
+                // They end with the connection.
+                let _ = tokio::time::timeout(CALM, &mut self.shown).await;
                 self.shown.abort();
                 return Ok(Spoken::OwnerGone);
             }
         };
         // The owner's events up to this answer are on their way; those after it are not ours to wait for.
+        while *self.newest.borrow_and_update() < answer.seq {
+            if !matches!(tokio::time::timeout(CALM, self.newest.changed()).await, Ok(Ok(()))) {
+                break;
+            }
+        }
         self.shown.abort();
-        let seq = self.shown.await.unwrap_or(0);
+        // Nothing of it is printed after the last line.
+        let _ = (&mut self.shown).await;
         if self.json {
-            output::event(&finished(self.tree, &answer, seq + 1), true, &mut Progress::new(false));
+            let usage = usage(setting, self.tree).await;
+            output::event(&finished(self.tree, &answer, usage), true, &mut Progress::new(false));
         }
         let code = code(&answer);
         let hints = answer.fault.map(|fault| fault.hints).unwrap_or_default();
@@ -95,9 +119,18 @@ impl Remote {
         Ok(Spoken::Done(code))
     }
 
+    /// Asks for what is answered at once. Ctrl-C does not wait for an owner that says nothing.
+    async fn ask(&mut self, op: Op) -> Result<Spoken<Reply>, Failure> {
+        tokio::select! {
+            asked = ask(&self.client, op) => asked,
+            () = self.interrupts.next() => Err(Failure::interrupted("left before the tree's owner had answered")
+                .hint("`agent log` shows whether it took this in")),
+        }
+    }
+
     /// Starts what was cut off or is pending there.
-    pub(super) async fn go_on(&self) -> Result<Spoken<Vec<Given>>, Failure> {
-        match ask(&self.client, Op::Continue).await? {
+    pub(super) async fn go_on(&mut self) -> Result<Spoken<Vec<Given>>, Failure> {
+        match self.ask(Op::Continue).await? {
             Spoken::Done(Reply::Continued { tasks }) => Ok(Spoken::Done(tasks)),
             Spoken::Done(other) => Err(unexpected(&other)),
             Spoken::OwnerGone => Ok(Spoken::OwnerGone),
@@ -115,37 +148,57 @@ pub(super) async fn ask(client: &Client, op: Op) -> Result<Spoken<Reply>, Failur
     }
 }
 
+/// Tokens of the whole tree; none when it cannot be read.
+async fn usage(setting: &Setting, tree: TreeId) -> Usage {
+    let mut usage = Usage::default();
+    for agent in look(setting, tree).await.map(|listing| listing.agents).unwrap_or_default() {
+        usage.input += agent.tokens.input;
+        usage.cached_input += agent.tokens.cached_input;
+        usage.output += agent.tokens.output;
+    }
+    usage
+}
+
 /// An answer that does not belong to the question.
 pub(super) fn unexpected(reply: &Reply) -> Failure {
     Failure::internal(format!("the process that drives the tree answered something else: {reply:?}"))
         .hint("use the same version of `agent` for both")
 }
 
-async fn show(client: Client, json: bool, colour: bool) -> u64 {
+async fn show(
+    client: Client,
+    events: Result<Subscription, RequestError>,
+    seen: watch::Sender<u64>,
+    json: bool,
+    colour: bool,
+) {
     let mut progress = Progress::new(colour);
-    let mut last = 0;
-    let mut events = match client.subscribe(None).await {
+    let mut events = match events {
         Ok(events) => events,
+        // Whoever asks next is told the same.
+        Err(RequestError::Gone(_) | RequestError::Connect(_)) => return,
         Err(error) => {
             output::note(&format!("warning: what happens cannot be shown: {error}"));
-            return last;
+            return;
         }
     };
     while let Some(delivery) = events.next().await {
         match delivery {
             Delivery::Event(event) => {
-                last = event.seq;
-                output::event(&event, json, &mut progress);
+                // That says that the owner's own command is over; this one has an end of its own.
+                if !matches!(event.kind, EventKind::TreeFinished { .. }) {
+                    output::event(&event, json, &mut progress);
+                }
+                seen.send_replace(event.seq);
             }
             Delivery::Gap(gap) => output::note(&format!("warning: {gap}")),
             Delivery::Lagged(lagged) => match client.subscribe(Some(lagged.resume_after)).await {
                 Ok(again) => events = again,
-                Err(_) => return last,
+                Err(_) => return,
             },
-            Delivery::Broken(_) => return last,
+            Delivery::Broken(_) => return,
         }
     }
-    last
 }
 
 fn code(answer: &Answer) -> u8 {
@@ -161,17 +214,17 @@ fn code(answer: &Answer) -> u8 {
 }
 
 /// The last line of `--json`, for a command that is over while the tree goes on.
-fn finished(tree: TreeId, answer: &Answer, seq: u64) -> TreeEvent {
+fn finished(tree: TreeId, answer: &Answer, usage: Usage) -> TreeEvent {
     TreeEvent {
-        seq,
+        seq: answer.seq,
         time: stdx::now(),
         tree,
-        path: answer.agent.clone(),
+        path: AgentPath::root(),
         thread: tree.root(),
         kind: EventKind::TreeFinished {
             outcome: answer.end.outcome,
             answer: answer.end.text.clone(),
-            usage: Usage::default(),
+            usage,
             unread_results: Vec::<UnreadResult>::new(),
         },
     }

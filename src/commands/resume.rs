@@ -9,7 +9,7 @@ use super::text;
 use crate::cli::Resume;
 use crate::exit::{self, Failure};
 use crate::output;
-use crate::reach::{Owned, Reached, reach};
+use crate::reach::{Owned, Patience, Reached, reach};
 use crate::render;
 use crate::wire::Setting;
 
@@ -19,7 +19,11 @@ pub(super) async fn resume(setting: Setting, args: Resume) -> Result<u8, Failure
     let options = setting.options(&config, setting.common.model.clone())?;
     let id = setting.tree()?;
     let request = RequestId::new();
+    let (mut told, mut patience, mut again) = (0, Patience::default(), false);
     loop {
+        if std::mem::replace(&mut again, true) {
+            patience.wait(told).await?;
+        }
         match reach(&setting, &options, id).await? {
             Reached::Owner(owned) => return own(&setting, owned, prompt.as_deref(), args.go_on, request).await,
             Reached::Other(client) => {
@@ -32,7 +36,7 @@ pub(super) async fn resume(setting: Setting, args: Resume) -> Result<u8, Failure
                     show(&setting, &report, &listing)?;
                     return Ok(exit::DONE);
                 }
-                let remote = Remote::new(&setting, client, id);
+                let mut remote = Remote::new(&setting, client, id, &mut told).await;
                 let mut tasks = Vec::new();
                 if args.go_on {
                     let Spoken::Done(given) = remote.go_on().await? else { continue };
@@ -47,7 +51,7 @@ pub(super) async fn resume(setting: Setting, args: Resume) -> Result<u8, Failure
                     output::note("nothing was cut off and nothing waits to begin");
                     return Ok(exit::DONE);
                 };
-                if let Spoken::Done(code) = remote.finish(*task).await? {
+                if let Spoken::Done(code) = remote.finish(&setting, *task).await? {
                     return Ok(code);
                 }
                 output::note("the process that drove the tree let go of it; taking it over");

@@ -8,7 +8,7 @@ use super::text;
 use crate::cli::Send;
 use crate::exit::{self, Failure};
 use crate::output;
-use crate::reach::{Reached, reach};
+use crate::reach::{Patience, Reached, reach};
 use crate::wire::Setting;
 
 pub(super) async fn send(setting: Setting, args: Send) -> Result<u8, Failure> {
@@ -20,15 +20,19 @@ pub(super) async fn send(setting: Setting, args: Send) -> Result<u8, Failure> {
     // One name for these words, however often owners change under way: sent twice they are one task.
     let request = RequestId::new();
     let wake = !args.queue;
+    let (mut told, mut patience) = (0, Patience::default());
     loop {
         match reach(&setting, &options, id).await? {
             Reached::Other(client) => {
-                let remote = Remote::new(&setting, client, id);
-                let Spoken::Done(task) = remote.send(&path, &message, wake, request).await? else { continue };
+                let mut remote = Remote::new(&setting, client, id, &mut told).await;
+                let Spoken::Done(task) = remote.send(&path, &message, wake, request).await? else {
+                    patience.wait(told).await?;
+                    continue;
+                };
                 if args.queue {
                     return Ok(left(&path));
                 }
-                if let Spoken::Done(code) = remote.finish(task).await? {
+                if let Spoken::Done(code) = remote.finish(&setting, task).await? {
                     return Ok(code);
                 }
                 output::note("the process that drove the tree let go of it; taking it over");

@@ -30,7 +30,7 @@ pub(super) async fn look(setting: &Setting, id: TreeId) -> Result<Listing, Failu
     {
         return Ok(listing);
     }
-    let snapshot = snapshot(&setting.store, id, alive)?;
+    let snapshot = snapshot(&setting.store, setting.mirror(), id, alive)?;
     for problem in &snapshot.problems {
         output::note(&format!("warning: {problem}"));
     }

@@ -6,12 +6,20 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
 
 mod bad;
+mod close;
+mod control;
+mod count;
 mod faults;
 mod json;
+mod leaving;
 mod mail;
+mod outside;
 mod owner;
+mod pairs;
 mod play;
 mod resume;
 mod run;
 mod signals;
+mod socket;
+mod sweep;
 mod tools;

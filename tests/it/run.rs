@@ -31,7 +31,10 @@ fn an_explorer_finds_a_worker_patches_and_the_root_reports() {
             }
             Some(output) => panic!("{output}"),
         })
-        .says("mend src/greet.txt", [Reply::new().custom("apply_patch", patch), Reply::new().text("patched it")])
+        .says(
+            "mend src/greet.txt",
+            [Reply::new().call("apply_patch", json!({"input": patch})), Reply::new().text("patched it")],
+        )
         .serve();
     let home = home(&server);
     home.write_work("src/greet.txt", "helo world\n");

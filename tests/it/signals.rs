@@ -25,12 +25,12 @@ fn busy() -> (Server, Home, Running) {
     (server, home, running)
 }
 
-fn pid(home: &Home, file: &str) -> Option<u32> {
+pub(crate) fn pid(home: &Home, file: &str) -> Option<u32> {
     std::fs::read_to_string(home.work().join(file)).ok()?.trim().parse().ok()
 }
 
 /// Whether a process is there and is more than its exit code.
-fn lives(pid: u32) -> bool {
+pub(crate) fn lives(pid: u32) -> bool {
     std::fs::read(Path::new("/proc").join(pid.to_string()).join("cmdline")).is_ok_and(|line| !line.is_empty())
 }
 

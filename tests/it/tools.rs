@@ -128,7 +128,7 @@ fn a_call_that_cannot_be_made_is_answered_and_the_turn_goes_on() {
         .raw_call("exec_command", "{\"cmd\": \"tru")
         .raw_call("wait_agent", "soon")
         .call("wait_agent", json!({"timeout_ms": "long"}))
-        .custom("apply_patch", "please change the file")
+        .call("apply_patch", json!({"input": "please change the file"}))
         .call("exec_command", json!({"cmd": "  "}))
         .call("spawn_agent", json!({"task_name": "a", "message": "x", "fork_turns": "some"}))
         .call("spawn_agent", json!({"task_name": "a", "message": "x", "model": "nowhere/x"}));

@@ -142,7 +142,8 @@ fn files(folder: &Path) -> Files {
         let path = entry.path();
         if path.is_dir() {
             all.extend(files(&path));
-        } else {
+        } else if path.is_file() {
+            // What is no file is the socket of an owner that was killed.
             all.insert(path.clone(), std::fs::read(path).unwrap());
         }
     }

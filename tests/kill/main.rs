@@ -6,6 +6,11 @@
 #[cfg(test)]
 mod case;
 #[cfg(test)]
+mod close;
+#[cfg(test)]
+#[path = "../it/count.rs"]
+mod count;
+#[cfg(test)]
 mod point;
 #[cfg(test)]
 mod scene;

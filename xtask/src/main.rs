@@ -1,8 +1,9 @@
 //! Tasks of the workspace: `cargo xtask tidy` checks the rules that no compiler checks, `cargo xtask gen` writes the
-//! pages that are made from code.
+//! pages that are made from code, `cargo xtask bench` measures the program.
 //!
-//! Whatever it checks is also a test, so that a plain `cargo test` means everything.
+//! Whatever the first checks is also a test, so that a plain `cargo test` means everything.
 
+mod bench;
 mod pages;
 mod tidy;
 
@@ -21,6 +22,7 @@ enum Task {
     Tidy,
     /// Writes the pages of docs/ that are made from code.
     Gen,
+    Bench(bench::Bench),
 }
 
 fn main() -> Result<ExitCode> {
@@ -37,6 +39,10 @@ fn main() -> Result<ExitCode> {
                 return Ok(ExitCode::SUCCESS);
             }
             return Ok(ExitCode::FAILURE);
+        }
+        Task::Bench(args) => {
+            drop(out);
+            return bench::bench(root, &args);
         }
         Task::Gen => {
             for path in pages::write(root)? {

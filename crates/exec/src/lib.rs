@@ -17,7 +17,7 @@ pub use environment::{Environment, TOKEN_VARIABLE};
 pub use error::Error;
 pub use output::{Chunk, RETAINED};
 pub use process::{GRACE, Phase, Plan, Process, Progress, Stdin, spawn};
-pub use procfs::{boot_id, start_time};
+pub use procfs::{boot_id, lives, start_time};
 pub use reaper::Reaper;
 pub use shell::Shell;
 pub use sweep::{Fate, Leftover, end_marked, sweep};

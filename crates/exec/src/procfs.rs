@@ -43,6 +43,11 @@ pub(crate) fn alive(pid: i32) -> Option<Seen> {
     parse(pid, &fs::read(file(pid, "stat")).ok()?)
 }
 
+/// Whether the process that was started then lives. One that has ended and only waits to be reaped does not.
+pub fn lives(pid: i32, start_time: u64) -> bool {
+    alive(pid).is_some_and(|seen| seen.start_time == start_time)
+}
+
 /// When the kernel started a process, reaped or not, in clock ticks since boot.
 pub fn start_time(pid: i32) -> Option<u64> {
     fields(&fs::read(file(pid, "stat")).ok()?).and_then(|fields| fields.get(START_TIME)?.parse().ok())
@@ -123,6 +128,7 @@ mod tests {
         assert!(marks().iter().any(|other| other.pid == pid));
         assert!(group(seen.group).contains(&seen));
         assert_eq!(start_time(pid), Some(seen.start_time));
+        assert!(lives(pid, seen.start_time) && !lives(pid, seen.start_time + 1));
         assert_eq!(boot_id().len(), 36);
     }
 }

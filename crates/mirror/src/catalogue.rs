@@ -14,7 +14,8 @@ use crate::{Mirror, Trouble};
 pub struct Catalogue {
     /// Them. Of one tree: parents before children, siblings as they were spawned. Of all: by file name.
     pub agents: Vec<Known>,
-    /// Files whose agent never existed. Of one tree: those that say so.
+    /// Files whose agent never existed. Of one tree: those that say so, and those that broke off before they could say
+    /// whose they are.
     pub unborn: Vec<Unborn>,
     /// Files and folders that were passed over, of whatever tree.
     pub problems: Vec<Problem>,
@@ -105,7 +106,7 @@ impl Listing<'_> {
             Ok(Identity::Agent(meta)) if self.tree.is_none_or(|tree| tree == meta.session_id) => {}
             Ok(Identity::Agent(_)) => return,
             Ok(Identity::Unborn(unborn)) => {
-                if self.tree.is_none() || self.tree == unborn.tree {
+                if self.tree.is_none() || unborn.tree.is_none() || self.tree == unborn.tree {
                     self.catalogue.unborn.push(unborn);
                 }
                 return;

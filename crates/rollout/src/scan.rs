@@ -85,6 +85,12 @@ pub enum Identity {
     Unborn(Unborn),
 }
 
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.file, self.why)
+    }
+}
+
 enum Found {
     Agent(Box<SessionMeta>),
     Unborn(Option<TreeId>),

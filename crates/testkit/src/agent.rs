@@ -187,6 +187,16 @@ impl Running {
         self.signal(Signal::TERM);
     }
 
+    /// Holds it: it lives and does nothing (SIGSTOP).
+    pub fn hold(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on after [`Running::hold`] (SIGCONT).
+    pub fn release(&self) {
+        self.signal(Signal::CONT);
+    }
+
     fn signal(&self, signal: Signal) {
         // It is not reaped before `wait`, so the pid is still its own; one that has ended takes any signal.
         let _ = kill_process(self.pid, signal);

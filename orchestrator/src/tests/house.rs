@@ -79,6 +79,7 @@ impl House {
         let http = http::Http::new(http::Proxies::default());
         let options = Options {
             store: store.clone(),
+            mirror: mirror::Mirror::open(&home).0,
             catalog: Arc::new(model::Catalog::new([], http, std::collections::BTreeMap::new(), home.clone())),
             workshop: Arc::new(Shop(Arc::clone(&processes))),
             roles: roles::Roles::builtin(),

@@ -1,0 +1,202 @@
+//! What is measured: names, sizes, and what the same kind of work cost elsewhere.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// One row of the table. Its name is what `--only` takes: `exec:50`, `spawn:64/default`, `tree:3x4`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scenario {
+    /// A task that is answered at once.
+    Echo,
+    /// So many shell calls of `true`, one a reply.
+    Exec(usize),
+    /// So many calls of `sleep 0.2` in one reply.
+    Parallel(usize),
+    /// So many children in one reply; each runs one `true` and answers.
+    Spawn(usize, Limits),
+    /// So many levels below the root, and so many children of each agent above the last level.
+    Tree(usize, usize),
+    /// One more answer from a session of so many items.
+    Resume(usize),
+    /// `agent log` of a rollout of so many megabytes.
+    Log(usize),
+    /// `agent tree` of a tree of so many agents.
+    Show(usize, Face),
+    /// Mail of 64 senders, accepted and synced.
+    Mail(To),
+}
+
+/// The limits of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Limits {
+    /// Everybody may run and stay in memory.
+    Raised,
+    /// As shipped.
+    Default,
+}
+
+/// For whom `agent tree` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Face {
+    Text,
+    Json,
+}
+
+/// Who gets the mail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum To {
+    One,
+    Each,
+}
+
+/// Most children, calls, items or agents of a scenario: more is a typing error.
+const MAX_SIZE: usize = 10_000;
+
+/// What is measured when nothing is named.
+pub(super) fn all() -> Vec<Scenario> {
+    let spawns = [4, 16, 64, 200, 1000].into_iter();
+    let spawns = spawns.flat_map(|n| [Scenario::Spawn(n, Limits::Raised), Scenario::Spawn(n, Limits::Default)]);
+    let mut all = vec![Scenario::Echo, Scenario::Exec(50), Scenario::Parallel(8)];
+    all.extend(spawns);
+    all.extend([
+        Scenario::Tree(3, 4),
+        Scenario::Resume(2000),
+        Scenario::Log(100),
+        Scenario::Show(1000, Face::Text),
+        Scenario::Show(1000, Face::Json),
+        Scenario::Mail(To::One),
+        Scenario::Mail(To::Each),
+    ]);
+    all
+}
+
+/// The scenarios that `names` mean: `spawn:7` is that one, `spawn` all of that kind.
+///
+/// # Errors
+/// One sentence about the first name that means nothing.
+pub(super) fn chosen(names: &[String]) -> Result<Vec<Scenario>, String> {
+    if names.is_empty() {
+        return Ok(all());
+    }
+    let mut chosen = Vec::new();
+    for name in names {
+        let kind: Vec<_> = all().into_iter().filter(|one| one.to_string().split(':').next() == Some(name)).collect();
+        if kind.is_empty() {
+            chosen.push(name.parse()?);
+        } else {
+            chosen.extend(kind);
+        }
+    }
+    Ok(chosen)
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Echo => f.write_str("echo"),
+            Self::Exec(calls) => write!(f, "exec:{calls}"),
+            Self::Parallel(calls) => write!(f, "parallel:{calls}"),
+            Self::Spawn(agents, Limits::Raised) => write!(f, "spawn:{agents}"),
+            Self::Spawn(agents, Limits::Default) => write!(f, "spawn:{agents}/default"),
+            Self::Tree(depth, breadth) => write!(f, "tree:{depth}x{breadth}"),
+            Self::Resume(items) => write!(f, "resume:{items}"),
+            Self::Log(megabytes) => write!(f, "log:{megabytes}"),
+            Self::Show(agents, Face::Text) => write!(f, "show:{agents}"),
+            Self::Show(agents, Face::Json) => write!(f, "show:{agents}/json"),
+            Self::Mail(To::One) => f.write_str("mail:one"),
+            Self::Mail(To::Each) => f.write_str("mail:each"),
+        }
+    }
+}
+
+impl FromStr for Scenario {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let unknown = || {
+            let known: Vec<_> = all().iter().map(Self::to_string).collect();
+            format!("there is no scenario `{name}`; there are {}, and other sizes of them", known.join(", "))
+        };
+        let size = |text: &str| {
+            let size: usize = text.parse().map_err(|_| unknown())?;
+            let fits = (1..=MAX_SIZE).contains(&size);
+            fits.then_some(size).ok_or_else(|| format!("`{name}`: a size is from 1 to {MAX_SIZE}"))
+        };
+        let (kind, rest) = name.split_once(':').unwrap_or((name, ""));
+        let (number, variant) = rest.split_once('/').unwrap_or((rest, ""));
+        Ok(match (kind, variant) {
+            ("echo", "") if rest.is_empty() => Self::Echo,
+            ("exec", "") => Self::Exec(size(number)?),
+            ("parallel", "") => Self::Parallel(size(number)?),
+            ("spawn", "") => Self::Spawn(size(number)?, Limits::Raised),
+            ("spawn", "default") => Self::Spawn(size(number)?, Limits::Default),
+            ("tree", "") => {
+                let (depth, breadth) = number.split_once('x').ok_or_else(unknown)?;
+                let (depth, breadth) = (size(depth)?, size(breadth)?);
+                let tree = Self::Tree(depth, breadth);
+                if depth > protocol::MAX_DEPTH_HARD || tree.agents() > MAX_SIZE {
+                    return Err(format!("`{name}` is deeper than a tree may be, or has more than {MAX_SIZE} agents"));
+                }
+                tree
+            }
+            ("resume", "") => Self::Resume(size(number)?),
+            ("log", "") => Self::Log(size(number)?),
+            ("show", "") => Self::Show(size(number)?, Face::Text),
+            ("show", "json") => Self::Show(size(number)?, Face::Json),
+            ("mail", "") if number == "one" => Self::Mail(To::One),
+            ("mail", "") if number == "each" => Self::Mail(To::Each),
+            _ => return Err(unknown()),
+        })
+    }
+}
+
+impl Scenario {
+    /// Agents of its tree, the root included.
+    pub(super) fn agents(self) -> usize {
+        match self {
+            Self::Spawn(children, _) => children + 1,
+            Self::Tree(depth, breadth) => (0..=u32::try_from(depth).unwrap_or(u32::MAX))
+                .fold(0, |sum: usize, level| sum.saturating_add(breadth.saturating_pow(level))),
+            Self::Show(agents, _) => agents,
+            Self::Echo | Self::Exec(_) | Self::Parallel(_) | Self::Resume(_) | Self::Log(_) | Self::Mail(_) => 1,
+        }
+    }
+
+    /// Shell calls that its agents make.
+    pub(super) fn calls(self) -> usize {
+        match self {
+            Self::Exec(calls) | Self::Parallel(calls) | Self::Spawn(calls, _) => calls,
+            Self::Tree(depth, breadth) => breadth.saturating_pow(u32::try_from(depth).unwrap_or(u32::MAX)),
+            _ => 0,
+        }
+    }
+
+    /// What the wall time is divided by, and the name of one of them.
+    pub(super) fn units(self) -> Option<(usize, &'static str)> {
+        match self {
+            Self::Exec(calls) => Some((calls, "call")),
+            Self::Spawn(children, _) => Some((children, "child")),
+            Self::Tree(..) => Some((self.agents() - 1, "child")),
+            Self::Show(agents, _) => Some((agents, "agent")),
+            Self::Log(megabytes) => Some((megabytes, "MB")),
+            Self::Mail(_) => Some((super::mail::MAILS, "mail")),
+            Self::Echo | Self::Parallel(_) | Self::Resume(_) => None,
+        }
+    }
+
+    /// Median wall seconds, CPU seconds and MiB of the reference for the same kind of work, measured on 2026-11-30 on
+    /// the same machine, with a server on the same machine that plays the model.
+    pub(super) fn reference(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Echo => "0.28 s, CPU 0.34 s, 142 MiB",
+            Self::Exec(50) => "4.17 s, CPU 2.96 s, 151 MiB",
+            Self::Parallel(8) => "0.64 s, 150 MiB",
+            Self::Spawn(4, Limits::Raised) => "0.80 s, CPU 1.06 s, 161 MiB",
+            Self::Spawn(16, Limits::Raised) => "1.60 s, CPU 2.46 s, 176 MiB",
+            Self::Spawn(64, Limits::Raised) => "4.87 s, CPU 7.70 s, 215 MiB",
+            Self::Spawn(16, Limits::Default) => "as shipped, 13 of 16 spawns fail",
+            Self::Resume(2000) => "0.35 s, CPU 0.38 s, 152 MiB",
+            _ => return None,
+        })
+    }
+}
