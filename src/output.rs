@@ -14,6 +14,9 @@ use crate::exit::Failure;
 use crate::live::Live;
 use crate::progress::Progress;
 
+/// The first reason for which stdout did not take something.
+static LOST: Mutex<Option<String>> = Mutex::new(None);
+
 /// The living part of the display, while there is one. A std mutex: held for one write.
 static LIVE: Mutex<Option<Live>> = Mutex::new(None);
 
@@ -32,7 +35,19 @@ pub(crate) fn pour(text: &str) -> bool {
     // What a model or a command wrote must not steer the terminal that it is read on.
     let text = if out.is_terminal() { Cow::Owned(tame(text)) } else { Cow::Borrowed(text) };
     let end: &[u8] = if text.ends_with('\n') || text.is_empty() { b"" } else { b"\n" };
-    out.write_all(text.as_bytes()).and_then(|()| out.write_all(end)).and_then(|()| out.flush()).is_ok()
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(end)).and_then(|()| out.flush());
+    if let Err(error) = &written
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        let mut lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
+        lost.get_or_insert_with(|| error.to_string());
+    }
+    written.is_ok()
+}
+
+/// Why stdout did not take something, if it did not. A reader that has left is no reason.
+pub(crate) fn lost() -> Option<String> {
+    LOST.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// Control characters but line breaks and tabs as pictures.
@@ -84,8 +99,7 @@ fn write(line: Option<&str>) {
         text.push('\n');
     }
     if let Some(live) = &mut *live {
-        let columns = rustix::termios::tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col));
-        text += &live.block(columns, Instant::now());
+        text += &live.block(columns().unwrap_or(80), Instant::now());
     }
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
@@ -105,7 +119,7 @@ pub(crate) fn event(event: &TreeEvent, json: bool, progress: &mut Progress) {
             Ok(line) => answer(&line),
             Err(error) => note(&format!("warning: an event has no JSON form: {error}")),
         }
-    } else if let Some(line) = progress.line(event) {
+    } else if let Some(line) = progress.line(event, columns()) {
         note(&line);
     }
 }
@@ -114,6 +128,12 @@ pub(crate) fn event(event: &TreeEvent, json: bool, progress: &mut Progress) {
 pub(crate) fn failure(failure: &Failure) {
     let hints = failure.hints.iter().map(|hint| format!("\n  hint: {}", hint.replace('\n', "\n        ")));
     note(&format!("error: {}{}", failure.message, hints.collect::<String>()));
+}
+
+/// How wide the screen is on which stderr is read; `None` when it is no screen, or one that does not say.
+fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 /// Whether stderr may be coloured.

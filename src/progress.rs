@@ -3,8 +3,11 @@
 use protocol::{Call, EventKind, Item, ItemKind, MailKind, Outcome, Role, Status, TreeEvent, WaitingOn};
 use stdx::one_line;
 
-/// Characters of a line after the path.
+/// Characters of a line after the path, where the width of the screen is not known.
 const WIDTH: usize = 110;
+
+/// The fewest, however narrow the screen: what is shorter says nothing.
+const MIN_WIDTH: usize = 40;
 
 /// Of a line that says what went wrong: what is done about it stands at its end.
 const WIDTH_BAD: usize = 300;
@@ -63,8 +66,8 @@ impl Progress {
         Self { colour, column: "/root/worker_a".len(), calls: Vec::new() }
     }
 
-    /// The line for an event, if it is worth one.
-    pub(crate) fn line(&mut self, event: &TreeEvent) -> Option<String> {
+    /// The line for an event, if it is worth one. `columns` is the width of the screen, where there is one.
+    pub(crate) fn line(&mut self, event: &TreeEvent, columns: Option<usize>) -> Option<String> {
         let (mark, text) = match &event.kind {
             EventKind::AgentSpawned { role, nickname, task, .. } => {
                 let name = nickname.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
@@ -108,7 +111,7 @@ impl Progress {
             | EventKind::MailDelivered { .. }
             | EventKind::TreeFinished { .. } => return None,
         };
-        Some(self.render(event.path.as_str(), mark, &text))
+        Some(self.render(event.path.as_str(), mark, &text, columns))
     }
 
     fn item(&mut self, event: &TreeEvent, item: &Item) -> Option<(Mark, String)> {
@@ -130,9 +133,12 @@ impl Progress {
         }
     }
 
-    fn render(&mut self, path: &str, mark: Mark, text: &str) -> String {
+    fn render(&mut self, path: &str, mark: Mark, text: &str, columns: Option<usize>) -> String {
         self.column = self.column.max(path.len()).min(32);
-        let text = one_line(text, if matches!(mark, Mark::Bad) { WIDTH_BAD } else { WIDTH });
+        // Before the text stand the path, a blank, the sign and a blank.
+        let before = self.column.max(path.len()) + 3;
+        let width = columns.map_or(WIDTH, |columns| columns.saturating_sub(before).max(MIN_WIDTH));
+        let text = one_line(text, if matches!(mark, Mark::Bad) { WIDTH_BAD.max(width) } else { width });
         let (sign, width) = (mark.sign(), self.column);
         if self.colour {
             format!("\x1b[1m{path:width$}\x1b[0m {}{sign} {text}\x1b[0m", mark.colour())
@@ -168,22 +174,36 @@ fn patched(patch: &str) -> String {
 /// What came of a call, when it is worth a line: a command that failed, a call that could not be made.
 fn result(call: &Call, output: &str) -> Option<String> {
     match call.name.as_str() {
-        "exec_command" => {
-            let code = output.lines().find_map(|line| line.strip_prefix("Process exited with code "));
-            let body = output.split_once("Output:\n").map_or(output, |(_, body)| body);
-            let last = body.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-            match code {
-                Some("0") if last.is_empty() => None,
-                Some("0") if body.lines().count() == 1 => Some(last.to_owned()),
-                Some("0") => Some(format!("{} ({} lines)", one_line(last, 80), body.lines().count())),
-                Some(code) => Some(format!("exit {code}: {last}")),
-                None => Some(output.to_owned()),
-            }
-        }
-        "apply_patch" => Some(output.to_owned()),
+        "exec_command" | "write_stdin" => ran(output),
         "spawn_agent" if !output.starts_with('{') => Some(format!("not spawned: {output}")),
         "send_message" | "followup_task" if !output.starts_with('{') => Some(format!("not sent: {output}")),
-        _ => None,
+        // Other lines tell what these did; only what went wrong is news.
+        "spawn_agent" | "send_message" | "followup_task" | "wait_agent" | "list_agents" | "interrupt_agent"
+        | "close_agent"
+            if output.starts_with('{') =>
+        {
+            None
+        }
+        _ => Some(output.to_owned()).filter(|output| !output.trim().is_empty()),
+    }
+}
+
+/// What came of a command: its last words, and how many lines there were.
+fn ran(output: &str) -> Option<String> {
+    let (head, body) = output.split_once("Output:\n").unwrap_or(("", output));
+    let code = head.lines().find_map(|line| line.strip_prefix("Process exited with code "));
+    // An output that was cut begins with two lines that say how much there was.
+    let cut = body.strip_prefix("Warning: truncated output").and_then(|rest| rest.split_once("\nTotal output lines: "));
+    let counted = cut.and_then(|(_, rest)| rest.lines().next()?.parse().ok());
+    let lines: u64 = counted.unwrap_or_else(|| u64::try_from(body.lines().count()).unwrap_or(u64::MAX));
+    let last = body.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    match code {
+        Some("0") if last.is_empty() => None,
+        Some("0") if lines == 1 => Some(last.to_owned()),
+        Some("0") => Some(format!("{} ({lines} lines)", one_line(last, 80))),
+        Some(code) if last.is_empty() => Some(format!("exit {code}")),
+        Some(code) => Some(format!("exit {code}: {last}")),
+        None => Some(output.to_owned()),
     }
 }
 
@@ -228,7 +248,31 @@ mod tests {
         assert_eq!(exec("0", "a\n"), Some("a".to_owned()));
         assert_eq!(exec("0", "a\nb\n"), Some("b (2 lines)".to_owned()));
         assert_eq!(exec("3", "oops\n"), Some("exit 3: oops".to_owned()));
+        assert_eq!(exec("3", ""), Some("exit 3".to_owned()));
+        let cut = "Warning: truncated output (original token count: 9000)\nTotal output lines: 7654\n\n1\n…9 tokens \
+                   truncated…\n7654\n";
+        assert_eq!(exec("0", cut), Some("7654 (7654 lines)".to_owned()));
+        assert_eq!(exec("0", "Total output lines: 9\nb\n"), Some("b (2 lines)".to_owned()), "its own words");
         assert_eq!(result(&call("spawn_agent"), r#"{"task_name":"/root/a"}"#), None);
         assert_eq!(result(&call("spawn_agent"), "limit"), Some("not spawned: limit".to_owned()));
+        assert_eq!(result(&call("list_agents"), r#"{"agents":[]}"#), None);
+        for name in ["browse", "wait_agent", "apply_patch", "exec_command"] {
+            let missing = format!("there is no tool called `{name}`");
+            assert_eq!(result(&call(name), &missing), Some(missing.clone()));
+        }
+    }
+
+    #[test]
+    fn lines_fill_the_screen_and_no_more() {
+        let mut progress = Progress::new(false);
+        let text = "word ".repeat(100);
+        for (columns, width) in
+            [(None, 14 + 3 + WIDTH), (Some(200), 200), (Some(80), 80), (Some(9), 14 + 3 + MIN_WIDTH)]
+        {
+            let line = progress.render("/root", Mark::Say, &text, columns);
+            assert_eq!(line.trim_end_matches('…').chars().count() + 1, width, "{columns:?}: {line}");
+        }
+        let bad = progress.render("/root", Mark::Bad, &text, Some(80));
+        assert!(bad.chars().count() > WIDTH_BAD, "its end says what to do: {bad}");
     }
 }

@@ -8,8 +8,8 @@ use config::{Config, ConfigError, Env, Flags, Loaded};
 use http::Http;
 use mirror::Mirror;
 use model::{Catalog, Provider, RetryLimits, Wire};
-use orchestrator::{Options, list};
-use protocol::{Approval, Sandbox, TreeId};
+use orchestrator::Options;
+use protocol::{Approval, Sandbox};
 use rollout::{Budgets, Disk, Limits, OwnerHint, Store};
 use stdx::AbsPath;
 use tools::Workbench;
@@ -137,41 +137,6 @@ impl Setting {
             retry: RetryLimits::default(),
         })
     }
-
-    /// The tree that the flags mean: an id or its prefix, the newest of all, or the newest of this folder.
-    pub(crate) fn tree(&self) -> Result<TreeId, Failure> {
-        let (heads, problems) = list(&self.store, self.mirror())?;
-        for problem in problems {
-            output::note(&format!("warning: {problem}"));
-        }
-        if let Some(wanted) = &self.common.tree {
-            let wanted = wanted.to_ascii_lowercase();
-            let fits: Vec<TreeId> =
-                heads.iter().map(|head| head.tree).filter(|tree| tree.to_string().starts_with(&wanted)).collect();
-            return match fits.as_slice() {
-                [tree] => Ok(*tree),
-                [] => Err(Failure::usage(format!("no tree begins with `{wanted}`")).hint(format!(
-                    "{} trees are kept in {}",
-                    heads.len(),
-                    self.env.tilde(self.store.home())
-                ))),
-                many => Err(Failure::usage(format!("`{wanted}` fits {} trees: give more of the id", many.len()))),
-            };
-        }
-        if self.common.last {
-            let newest = heads.first().map(|head| head.tree);
-            return newest.ok_or_else(|| Failure::usage("there is no tree yet").hint("`agent run \"…\"` makes one"));
-        }
-        let here = heads.iter().find(|head| head.cwd == self.cwd).map(|head| head.tree);
-        here.ok_or_else(|| {
-            let failure = Failure::usage(format!("no tree was made in {}", self.cwd));
-            if heads.is_empty() {
-                failure.hint("`agent run \"…\"` makes one")
-            } else {
-                failure.hint("--last takes the newest of any folder, --tree ID a certain one")
-            }
-        })
-    }
 }
 
 /// The proxies that the environment names.
@@ -202,10 +167,11 @@ fn refuse_unbuilt(config: &Config) -> Result<(), Failure> {
         ))
         .hint("`--sandbox danger-full-access` runs commands with everything you may do"));
     }
-    if config.approval == Approval::Untrusted {
+    if config.approval != Approval::Never {
         let origin = config.origin("approval");
         return Err(Failure::usage(format!(
-            "approval `untrusted` ({origin}) cannot be kept by this version: it asks nobody yet"
+            "approval `{}` ({origin}) cannot be kept by this version: it asks nobody yet",
+            config.approval.as_str()
         ))
         .hint("`--approval never` says so"));
     }

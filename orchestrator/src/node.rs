@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use protocol::{Address, Mail, Party, Status, TaskEnd, Usage, WaitingOn};
+use protocol::{Address, Mail, Party, Status, TaskEnd, ThreadId, Usage, WaitingOn};
 use rollout::{Record, SessionMeta, State, Store};
 use runtime::{Agent, Inbox};
 use stdx::Timestamp;
@@ -61,6 +61,8 @@ pub(crate) struct Facts {
     pub(crate) busy: bool,
     /// Holds a running slot.
     pub(crate) slot: bool,
+    /// Whom its turn waits for while it does nothing else; nobody named means whoever comes first.
+    pub(crate) awaits: Option<Vec<ThreadId>>,
     /// It is being loaded, or queues for the slot that it is loaded with.
     pub(crate) start: Option<Start>,
 }
@@ -96,6 +98,7 @@ impl Node {
             },
             busy: false,
             slot: false,
+            awaits: None,
             start: None,
         };
         Self {

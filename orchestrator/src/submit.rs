@@ -71,6 +71,10 @@ impl Tree {
             return Ok(taken);
         }
         let node = self.at(path)?;
+        if mode != Mode::Leave {
+            // A model that cannot be opened is told before the words are taken, not after.
+            self.model(&self.model_of(&node.meta))?;
+        }
         let party = Party::Client { client: request };
         let letter = match self.letter(request.mail(), party, &node, (MailKind::Input, mode != Mode::Leave), body) {
             Ok(letter) => letter,

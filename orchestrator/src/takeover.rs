@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use agent_graph::Graph;
 use frontend::{Cut, Found as Standing, Report};
-use protocol::{EffectId, Mail, MailId, MailKind, Outcome, Party, TaskId, ThreadId, TreeId};
 use mirror::Known;
-use rollout::{Summary, Limits, Obligation, OpenCall, Opened, Record, State, Store, TaskDone, Unborn, Writer};
+use protocol::{EffectId, Mail, MailId, MailKind, Outcome, Party, TaskId, ThreadId, TreeId};
+use rollout::{Limits, Obligation, OpenCall, Opened, Record, State, Store, Summary, TaskDone, Unborn, Writer};
 use runtime::{MAY_HAVE_RUN, closing};
 use tokio_util::sync::CancellationToken;
 
@@ -239,7 +239,14 @@ impl Tree {
         nodes.reverse();
         for node in nodes {
             if node.inbox.lock().wakes() {
+                let mut changes = self.0.changes.subscribe();
                 self.wake(&node).await;
+                // In the queue for a slot, or past it: whoever is woken next comes behind.
+                while node.facts().start.is_some() && self.0.slots.position(node.meta.id).is_none() {
+                    if changes.changed().await.is_err() {
+                        break;
+                    }
+                }
             }
         }
         Ok(expected)

@@ -1,6 +1,12 @@
-//! When a waiting agent goes on, as a rule over plain values.
+//! When a waiting agent goes on: a rule over plain values, and what those values are.
+
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use protocol::{Mail, MailKind, Party, Status, ThreadId};
+
+use crate::node::Node;
+use crate::tree::Tree;
 
 /// One agent that is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +76,35 @@ pub(crate) fn verdict(pending: &[Mail], awaited: &[Awaited], any: bool) -> Verdi
         (false, false) if pending.is_empty() => Verdict::Wake(Woke::Settled),
         // Results of others, while nobody that was named works.
         (false, false) => Verdict::Wake(Woke::Results),
+    }
+}
+
+impl Tree {
+    /// Those whom an agent waits for that names nobody: everybody it can reach but itself and those above it, who may
+    /// be waiting for it.
+    pub(crate) fn others(&self, me: &Node) -> Vec<Arc<Node>> {
+        let others = self.reachable().into_iter();
+        others.filter(|node| !me.address.path.is_at_or_below(&node.address.path)).collect()
+    }
+
+    /// Whether anything can still come of an agent: it works, or it waits for somebody of whom something can come, or
+    /// mail lies there that it is about to read. Waiting in a ring, `me` included, is no work: nobody in it moves.
+    pub(crate) fn moves(&self, node: &Arc<Node>, me: ThreadId) -> bool {
+        let mut seen = HashSet::from([me]);
+        let mut ahead = vec![Arc::clone(node)];
+        while let Some(node) = ahead.pop() {
+            if !seen.insert(node.meta.id) || !node.is_busy() {
+                continue;
+            }
+            let awaits = node.facts().awaits.clone();
+            match awaits {
+                None => return true,
+                Some(_) if node.inbox.lock().pending().next().is_some() => return true,
+                Some(named) if named.is_empty() => ahead.extend(self.others(&node)),
+                Some(named) => ahead.extend(named.iter().filter_map(|thread| self.node(*thread))),
+            }
+        }
+        false
     }
 }
 

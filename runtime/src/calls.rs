@@ -40,6 +40,11 @@ impl Calls {
         }
     }
 
+    /// How many calls the reply has made.
+    pub(crate) fn count(&self) -> usize {
+        self.started.len()
+    }
+
     /// Whether the reply called anything.
     pub(crate) fn any(&self) -> bool {
         !self.started.is_empty()

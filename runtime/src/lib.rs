@@ -22,7 +22,7 @@ pub use core::{EngineError, Setup};
 pub use fragment::{ContextFragment, Environment, Instructions, MailNote, TurnAborted, task_or_note};
 pub use host::{Fault, Host, TurnReport};
 pub use inbox::Inbox;
-pub use limits::{INTERRUPT_GRACE, MAX_OUTPUT_BYTES, OPS_QUEUE};
+pub use limits::{INTERRUPT_GRACE, MAX_CALLS, MAX_OUTPUT_BYTES, OPS_QUEUE};
 pub use recover::{MAY_HAVE_RUN, closing};
 
 #[cfg(test)]

@@ -9,6 +9,9 @@ pub const OPS_QUEUE: usize = 512;
 /// token and hand over what it has, short enough not to be felt.
 pub const INTERRUPT_GRACE: Duration = Duration::from_millis(100);
 
+/// Calls that one reply may make. More than any model means to; a server that never ends is stopped here.
+pub const MAX_CALLS: usize = 2_000;
+
 /// The most bytes that one tool output may put into the context, about 10,000 tokens. Tools cut for themselves and
 /// cut better; this holds whatever they do.
 pub const MAX_OUTPUT_BYTES: usize = 40_000;

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::calls::Calls;
 use crate::core::{Core, EngineError};
+use crate::limits::MAX_CALLS;
 
 /// What one sample came to.
 pub(crate) enum Sampled {
@@ -85,6 +86,9 @@ async fn stream(
             Some(Ok(ModelEvent::Started | ModelEvent::TextDelta(_) | ModelEvent::ReasoningDelta(_))) => {}
             Some(Ok(ModelEvent::Item(item))) => {
                 retry.progress();
+                if calls.count() >= MAX_CALLS && item.call().is_some() {
+                    return Ok(Stream::Failed(endless()));
+                }
                 take(core, turn, item, calls)?;
             }
             Some(Ok(ModelEvent::Done { usage, wants_more })) => {
@@ -141,6 +145,15 @@ fn full(core: &Core) -> Option<ModelError> {
         ),
         hints: vec!["give the rest of the task to a new agent, or use a model with a larger window".to_owned()],
     })
+}
+
+/// Not tried again: the next reply would be as long, and its calls would run too.
+fn endless() -> ModelError {
+    ModelError {
+        kind: ErrorKind::Rejected,
+        message: format!("the model made more than {MAX_CALLS} calls in one reply"),
+        hints: vec!["what it called before that has run; ask for less at once, or use another model".to_owned()],
+    }
 }
 
 fn early_end() -> ModelError {

@@ -10,10 +10,11 @@ use crate::cli::{Close, Interrupt};
 use crate::exit::{self, Failure};
 use crate::output;
 use crate::reach::{Patience, Reached, reach};
+use crate::who;
 use crate::wire::{Setting, alive};
 
 pub(super) async fn interrupt(setting: Setting, args: Interrupt) -> Result<u8, Failure> {
-    let path = path(&args.path)?;
+    let path = who::agent(&args.path)?;
     let id = setting.tree()?;
     // A tree that nobody drives has no turn: there is nothing to take over for.
     let driven = setting.store.owner(id).is_some_and(|hint| hint.pid != 0 && alive(&hint));
@@ -54,7 +55,7 @@ pub(super) async fn interrupt(setting: Setting, args: Interrupt) -> Result<u8, F
 }
 
 pub(super) async fn close(setting: Setting, args: Close) -> Result<u8, Failure> {
-    let path = path(&args.path)?;
+    let path = who::agent(&args.path)?;
     let config = setting.config(None)?;
     let options = setting.options(&config, None)?;
     let id = setting.tree()?;
@@ -93,8 +94,4 @@ fn closed(path: &AgentPath, agents: &[AgentPath]) {
         1 => output::note(&format!("{path} is closed, and with it 1 agent below")),
         many => output::note(&format!("{path} is closed, and with it {many} agents below")),
     }
-}
-
-fn path(text: &str) -> Result<AgentPath, Failure> {
-    AgentPath::root().resolve(text).map_err(|error| Failure::usage(error.to_string()))
 }

@@ -185,7 +185,7 @@ async fn answers(http: &Http, name: &str, server: &Provider, own: bool, findings
     match asked {
         // Any answer shows that somebody is there; most want a key for the list, which is not sent here.
         Ok(Ok(response)) => {
-            findings.add(Grade::Ok, name, format!("{} answers ({})", server.base_url, response.status()))
+            findings.add(Grade::Ok, name, format!("{} answers ({})", server.base_url, response.status()));
         }
         Ok(Err(error)) if own => {
             findings.add(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orchestrator::{Answer, Mode, Pending, Submitted, Tree};
-use protocol::{AgentPath, EventKind, Outcome, RequestId, TaskEnd, TreeEvent, TreeId, UnreadResult};
+use protocol::{AgentPath, EventKind, Outcome, RequestId, Status, TaskEnd, TreeEvent, TreeId, UnreadResult};
 use stdx::one_line;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinHandle;
@@ -138,6 +138,8 @@ impl Drive {
             () = self.interrupts.next() => exit_now(),
         }
         let id = self.tree.id();
+        let listing = self.tree.listing();
+        let pending = listing.agents.iter().filter(|row| row.status == Status::Pending).count();
         // The last holder of the tree's events is gone with this, so the printer comes to its end.
         drop(self.tree);
         let shown = self.shown.await;
@@ -148,6 +150,13 @@ impl Drive {
         if let Some(answer) = answer {
             let hints = answer.fault.as_ref().map(|fault| fault.hints.clone()).unwrap_or_default();
             tell(id, &answer.end, hints, exit::of(answer), self.json);
+        }
+        match pending {
+            0 => {}
+            1 => output::note("1 agent has a task that did not begin: `agent resume --continue` starts it"),
+            many => output::note(&format!(
+                "{many} agents have a task that did not begin: `agent resume --continue` starts them"
+            )),
         }
         for result in unread {
             output::note(&format!("not read by the root: {}: {}", result.from, one_line(&result.text, 200)));

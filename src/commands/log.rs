@@ -3,20 +3,21 @@
 use std::time::Duration;
 
 use orchestrator::snapshot;
-use protocol::{AgentPath, Item, ItemKind, Role};
+use protocol::{Item, ItemKind, Role};
 use rollout::{EdgeStatus, Line, Lines, Record};
 
 use super::signals::Interrupts;
 use crate::cli::Log;
 use crate::exit::{self, Failure};
 use crate::output;
+use crate::who;
 use crate::wire::{Setting, alive};
 
 /// How often a followed file is looked at. A person does not see less; a file system does not feel more.
 const LOOK: Duration = Duration::from_millis(200);
 
 pub(super) async fn log(setting: &Setting, args: &Log) -> Result<u8, Failure> {
-    let path = AgentPath::root().resolve(&args.path).map_err(|error| Failure::usage(error.to_string()))?;
+    let path = who::agent(&args.path)?;
     let tree = setting.tree()?;
     let listing = snapshot(&setting.store, setting.mirror(), tree, alive)?.listing;
     // The newest incarnation: that is the one that can be spoken to.

@@ -13,6 +13,12 @@ use crate::reach::{Owned, Served};
 use crate::wire::Setting;
 
 pub(super) async fn run(setting: Setting, args: Run) -> Result<u8, Failure> {
+    if setting.common.last || setting.common.tree.is_some() {
+        let flag = if setting.common.last { "--last" } else { "--tree" };
+        return Err(Failure::usage(format!("{flag} chooses a tree that exists, and `agent run` makes a new one"))
+            .hint(format!("without {flag} a new tree gets the task"))
+            .hint("`agent resume \"…\"` with it gives the task to the root of that tree"));
+    }
     let config = setting.config(args.roles)?;
     let mut options = setting.options(&config, None)?;
     let model = choose::model(&setting, &config, &options).await?;

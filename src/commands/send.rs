@@ -9,10 +9,11 @@ use crate::cli::Send;
 use crate::exit::{self, Failure};
 use crate::output;
 use crate::reach::{Patience, Reached, reach};
+use crate::who;
 use crate::wire::Setting;
 
 pub(super) async fn send(setting: Setting, args: Send) -> Result<u8, Failure> {
-    let path = AgentPath::root().resolve(&args.path).map_err(|error| Failure::usage(error.to_string()))?;
+    let path = who::agent(&args.path)?;
     let message = text(Some(args.message), "message")?;
     let config = setting.config(None)?;
     let options = setting.options(&config, setting.common.model.clone())?;

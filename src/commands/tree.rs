@@ -13,6 +13,10 @@ use crate::render;
 use crate::wire::{Setting, alive};
 
 pub(super) async fn tree(setting: &Setting, args: &Show) -> Result<u8, Failure> {
+    if setting.common.json && matches!(args.format, Format::Dot | Format::Mermaid) {
+        return Err(Failure::usage("--json and this --format contradict each other")
+            .hint("leave one of the two out; `--json` is the same as `--format json`"));
+    }
     let snapshot = look(setting, setting.tree()?).await?;
     match args.format {
         Format::Text if !setting.common.json => output::answer(&render::tree(&snapshot)),

@@ -49,7 +49,16 @@ fn words_that_mean_nothing() {
         (&["run", "-c", "max_depth", "x"], &["`-c max_depth`", "key=value"]),
         (&["run", "--profile", "fast", "x"], &["no profile `fast`"]),
         (&["run", "--sandbox", "tight", "x"], &["sandbox", "tight", "read-only"]),
-        (&["fly", "x"], &["fly"]),
+        (&["run", "--model", "rehersal", "x"], &["rehersal", "hint: did you mean `rehearsal`?"]),
+        (&["run", "--model", "tape:x", "x"], &["tapes are not built yet", "script:FILE"]),
+        (&["fly", "x"], &["fly", "\n  hint: to give a task: agent run \"fly x\"\n"]),
+        (&["fix the tests"], &["\n  hint: to give a task: agent run \"fix the tests\"\n"]),
+        (&["-p", "hi"], &["'-p'", "\n  hint: to give a task: agent run \"hi\"\n"]),
+        (&["run", "fix", "the", "tests"], &["'the'", "hint: put the task in quotes: agent run \"fix the tests\"\n"]),
+        (&["run", "--tree", "0123", "x"], &["--tree chooses a tree that exists", "hint: `agent resume"]),
+        (&["run", "--last", "x"], &["--last chooses a tree that exists", "hint: without --last"]),
+        (&["tree", "--json", "--format", "dot"], &["--json and this --format", "hint: "]),
+        (&["tree", "--json", "--format", "mermaid"], &["--json and this --format"]),
         (&["send", "/root/a"], &["MESSAGE"]),
         (&["send", "/root/a", "x"], &["no tree was made in", "hint: `agent run"]),
         (&["resume", "--last"], &["there is no tree yet", "hint: `agent run"]),
@@ -77,6 +86,55 @@ fn paths_that_lead_nowhere() {
     assert_eq!(server.requests().len(), 1);
     let run = command(&home, &["send", "/root", "still well"]).run_ok();
     assert_eq!(run.stdout, "fine: still well\n");
+    end(&home, &server, &run);
+}
+
+#[test]
+fn the_slash_before_root_may_be_left_out() {
+    let (server, home) = fine();
+    command(&home, &["run", "x"]).run_ok();
+    let run = command(&home, &["send", "root", "hello"]).run_ok();
+    assert_eq!(run.stdout, "fine: hello\n");
+    let log = command(&home, &["log", "root"]).run_ok();
+    assert!(log.stdout.contains("user: hello"), "{}", log.stdout);
+    refuses(&command(&home, &["send", "root/nobody", "hello"]).run(), 2, &["no open agent at /root/nobody"]);
+    let run = command(&home, &["interrupt", "root"]).run_ok();
+    assert!(run.stderr.contains("nothing runs at /root:"), "{}", run.stderr);
+    let run = command(&home, &["close", "root"]).run_ok();
+    assert!(run.stderr.contains("/root is closed"), "{}", run.stderr);
+    end(&home, &server, &run);
+}
+
+#[test]
+fn trees_that_are_not_meant() {
+    let (server, home) = fine();
+    let ids: Vec<String> = ["one", "two", "three", "four", "five", "six"]
+        .map(|task| {
+            command(&home, &["run", task]).run_ok();
+            tree(&home)["tree"].as_str().unwrap().to_owned()
+        })
+        .into();
+    let folder = home.work().display().to_string();
+    // Those that were used last are named, each with its title and folder; the first one is beyond the fifth.
+    let run = command(&home, &["tree", "--tree", "zzz"]).run();
+    refuses(&run, 2, &["no tree begins with `zzz`", &ids[5], &ids[1], "  two  ", &folder, "and 1 more: `agent list`"]);
+    assert!(!run.stderr.contains(&ids[0]), "{}", run.stderr);
+    // Ids begin with the time, so all of them fit.
+    let run = command(&home, &["log", "--tree", &ids[0][..4]]).run();
+    refuses(&run, 2, &["fits 6 trees: give more of the id", &ids[5], "  six  ", "and 1 more"]);
+    refuses(&command(&home, &["tree", "--tree", ""]).run(), 2, &["no tree begins with ``"]);
+    let run = command(&home, &["tree", "--tree", &ids[2]]).run_ok();
+    assert!(run.stdout.contains("three"), "{}", run.stdout);
+    // A folder below one with trees.
+    let below = home.work().join("src/deep");
+    fs::create_dir_all(&below).unwrap();
+    let run = command(&home, &["tree", "-C", below.to_str().unwrap()]).run();
+    let above = format!("one was made in {folder}, above this folder: -C {folder} takes it");
+    refuses(&run, 2, &["no tree was made in", "deep", &above, &ids[5], "--last"]);
+    // And one that has nothing to do with them.
+    let run = command(&home, &["tree", "-C", home.user().to_str().unwrap()]).run();
+    refuses(&run, 2, &["no tree was made in", "--last takes the newest of any folder"]);
+    assert!(!run.stderr.contains("above this folder"), "{}", run.stderr);
     end(&home, &server, &run);
 }
 

@@ -79,7 +79,9 @@ fn words_to_a_working_root_join_its_turn() {
 fn two_who_speak_to_one_agent_at_once_are_both_heard() {
     let held = Held::new();
     let sent = ["first words", "second words"].map(|words| held.spawn(&["send", "/root", words]));
-    sent.iter().for_each(|sent| sent.until_stderr(TAKEN_IN));
+    for sent in &sent {
+        sent.until_stderr(TAKEN_IN);
+    }
     held.gate.open();
     let answers = sent.map(|sent| sent.wait().stdout);
     assert_eq!(answers[0], answers[1], "they are in one turn");

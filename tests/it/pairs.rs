@@ -30,7 +30,11 @@ fn brain(request: &Request) -> Reply {
 fn good(words: &[&str], other: &[&str], run: &Run) -> bool {
     let disturbed = words.contains(&"/root/a") && (other[0] == "close" || other[0] == "interrupt");
     match (run.code, words[0]) {
-        (0, "send" | "resume") if words.last() == Some(&"say this") => run.stdout.ends_with("say this\n"),
+        // Words that were left a moment later are read by the same turn, and then they are the last.
+        (0, "send" | "resume") if words.last() == Some(&"say this") => {
+            let last = ["say this\n", "for later\n"].into_iter().find(|last| run.stdout.ends_with(last));
+            last == Some("say this\n") || (last.is_some() && other.last() == Some(&"for later"))
+        }
         (0, _) => true,
         // Closed before it was reached, or while it worked; interrupted while it worked.
         (2, _) => disturbed && run.stderr.contains("no open agent at /root/a"),

@@ -22,7 +22,7 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use tempfile::TempDir;
 
 use measure::{Folders, Printed, Sample};
-use scenario::{Face, Limits, Scenario};
+use scenario::{Glance, Limits, Mirror, Scenario};
 use table::Row;
 use verify::Expected;
 
@@ -58,16 +58,15 @@ pub(crate) fn bench(root: &Path, args: &Bench) -> Result<ExitCode> {
         build(root, "xtask")?;
         return again(&release.join("xtask"));
     }
-    let binary = match &args.binary {
-        Some(binary) => binary.canonicalize().with_context(|| format!("there is no {}", binary.display()))?,
-        None => {
-            build(root, "agent")?;
-            release.join("agent")
-        }
+    let binary = if let Some(binary) = &args.binary {
+        binary.canonicalize().with_context(|| format!("there is no {}", binary.display()))?
+    } else {
+        build(root, "agent")?;
+        release.join("agent")
     };
     let tokio = tokio::runtime::Builder::new_multi_thread().build()?;
     let scratch = tempfile::tempdir()?;
-    let about = about(root, scratch.path());
+    let about = about(root, scratch.path(), args);
     let mut rows = Vec::new();
     for one in chosen {
         let samples = tokio.block_on(samples(&binary, one, args)).with_context(|| one.to_string())?;
@@ -97,11 +96,14 @@ async fn samples(binary: &Path, one: Scenario, args: &Bench) -> Result<Vec<Sampl
     let mut samples = Vec::new();
     let mut kept: Option<TempDir> = None;
     for _ in 0..args.runs {
-        // A home that is only read is made once; everything else starts from nothing.
+        // A home to which nothing is added is made once; everything else starts from nothing.
         let folder = match kept.take() {
-            Some(folder) if one.only_reads() => folder,
-            _ => prepare(one).await?,
+            Some(folder) if one.adds_nothing() => folder,
+            _ => prepare(binary, one).await?,
         };
+        if let Scenario::Look(.., Mirror::Lost) = one {
+            lose_mirror(&folder.path().join("home"))?;
+        }
         machine::calm(Duration::from_secs(args.calm))?;
         samples.push(sample(binary, one, folder.path()).await?);
         kept = Some(folder);
@@ -110,7 +112,7 @@ async fn samples(binary: &Path, one: Scenario, args: &Bench) -> Result<Vec<Sampl
 }
 
 /// A folder for one run, with the home in it that the scenario starts from.
-async fn prepare(one: Scenario) -> Result<TempDir> {
+async fn prepare(binary: &Path, one: Scenario) -> Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("bench-").tempdir()?;
     let (home, work) = (folder.path().join("home"), folder.path().join("work"));
     for made in [&home, &work] {
@@ -119,11 +121,25 @@ async fn prepare(one: Scenario) -> Result<TempDir> {
     match one {
         Scenario::Resume(items) => home::items(&home, &work, items).await?,
         Scenario::Log(megabytes) => home::megabytes(&home, &work, megabytes).await?,
-        Scenario::Show(agents, _) => home::agents(&home, &work, agents).await?,
+        Scenario::Look(_, agents, _) => home::agents(&home, &work, agents).await?,
         _ => {}
     }
     fs::write(folder.path().join("model.toml"), script::script(one))?;
+    if let Scenario::Look(.., Mirror::There) = one {
+        sample(binary, one, folder.path()).await?;
+    }
     Ok(folder)
+}
+
+/// Removes the mirror of a home, as anybody may.
+fn lose_mirror(home: &Path) -> Result<()> {
+    for entry in fs::read_dir(home)? {
+        let file = entry?.path();
+        if file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("state.sqlite")) {
+            fs::remove_file(file)?;
+        }
+    }
+    Ok(())
 }
 
 /// One run, and whether it did all of its work.
@@ -138,7 +154,10 @@ async fn sample(binary: &Path, one: Scenario, folder: &Path) -> Result<Sample> {
     let Printed { bytes, tail } = printed;
     match one {
         Scenario::Log(megabytes) => ensure!(bytes > megabytes * 900_000, "it printed {bytes} bytes only"),
-        Scenario::Show(agents, _) => ensure!(bytes > agents * 20, "it printed {bytes} bytes only"),
+        Scenario::Look(Glance::List, agents, _) => {
+            ensure!(tail.contains(&format!("{agents} agents")), "it printed: {tail}");
+        }
+        Scenario::Look(_, agents, _) => ensure!(tail.lines().count() >= agents, "it printed: {tail}"),
         _ => {
             ensure!(tail.trim_end() == script::ANSWER, "it answered: {tail}");
             let (agents, calls) = (one.agents(), one.calls());
@@ -153,8 +172,9 @@ async fn sample(binary: &Path, one: Scenario, folder: &Path) -> Result<Sample> {
 fn arguments(one: Scenario, model: String) -> Vec<String> {
     let mut args: Vec<String> = match one {
         Scenario::Log(_) => return ["log", "--last"].map(str::to_owned).into(),
-        Scenario::Show(_, Face::Text) => return ["tree", "--last"].map(str::to_owned).into(),
-        Scenario::Show(_, Face::Json) => return ["tree", "--last", "--json"].map(str::to_owned).into(),
+        Scenario::Look(Glance::Show, ..) => return ["tree", "--last"].map(str::to_owned).into(),
+        Scenario::Look(Glance::List, ..) => return vec!["list".to_owned()],
+        Scenario::Look(Glance::Takeover, ..) => return ["resume", "--last"].map(str::to_owned).into(),
         Scenario::Resume(_) => vec!["resume".to_owned()],
         _ => vec!["run".to_owned()],
     };
@@ -173,15 +193,12 @@ fn arguments(one: Scenario, model: String) -> Vec<String> {
 }
 
 /// The command, the machine, the day and the version.
-fn about(root: &Path, folder: &Path) -> String {
+fn about(root: &Path, folder: &Path, args: &Bench) -> String {
     let given: Vec<String> = std::env::args().skip(1).collect();
-    format!(
-        "Made by `cargo xtask {}` on {}, commit {}: {}.",
-        given.join(" "),
-        stdx::now(),
-        commit(root).unwrap_or_else(|| "unknown".to_owned()),
-        machine::describe(folder)
-    )
+    let built = if args.binary.is_some() { None } else { commit(root) };
+    let built =
+        built.map_or("a program of unknown age".to_owned(), |commit| format!("release build of commit {commit}"));
+    format!("Made by `cargo xtask {}` on {}, {built}: {}.", given.join(" "), stdx::now(), machine::describe(folder))
 }
 
 /// What git calls the checkout, if there is a git.
@@ -215,8 +232,8 @@ fn again(program: &Path) -> Result<ExitCode> {
 }
 
 impl Scenario {
-    fn only_reads(self) -> bool {
-        matches!(self, Self::Log(_) | Self::Show(..))
+    fn adds_nothing(self) -> bool {
+        matches!(self, Self::Log(_) | Self::Look(..))
     }
 }
 

@@ -13,7 +13,7 @@ pub const DEFAULT_MODELS: [(&str, &str); 5] = [
 ];
 
 /// The model to use: the one that is set, else the default model of the first provider whose key variable is set.
-/// `rehearsal`, `script:FILE` and `tape:FILE` are passed on as they are.
+/// `rehearsal`, `script:FILE` and `tape:FILE` are passed on as they are, though nothing plays tapes yet.
 ///
 /// # Errors
 /// When the model that is set is not `provider/name` of a known provider; [`ConfigError::NoModel`] when none is set

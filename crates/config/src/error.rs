@@ -91,7 +91,7 @@ pub enum ConfigError {
         /// The form filled in.
         example: String,
     },
-    /// `script:` or `tape:` without a file.
+    /// `script:` without a file.
     #[error("model `{model}` in {origin} names no file; write it as in `{model}demo.toml`")]
     ModelFile {
         /// The model.
@@ -149,8 +149,10 @@ impl ConfigError {
                     provider_of(model)
                 ),
             ],
-            Self::ModelForm { .. } => {
-                vec!["`rehearsal`, `script:FILE` and `tape:FILE` are the only models without a provider".to_owned()]
+            Self::ModelForm { model, .. } => {
+                let meant = stdx::nearest(model, ["rehearsal"]).map(|meant| format!("did you mean `{meant}`?"));
+                let without = "`rehearsal` and `script:FILE` are the only models without a provider".to_owned();
+                meant.into_iter().chain([without]).collect()
             }
             Self::NoKey { .. } => vec!["`--model rehearsal` needs neither a key nor a network".to_owned()],
             Self::Strict(_) => vec!["without --strict-config this is a warning and the key is ignored".to_owned()],

@@ -51,7 +51,7 @@ pub(crate) const TOP: &[Key<Config>] = &[
     Key {
         name: "model",
         flag: Some("--model"),
-        doc: "The model that agents use: `provider/name`, or `rehearsal`, `script:FILE`, `tape:FILE`. When it is not set, the first provider whose key variable is set gives its default model.",
+        doc: "The model that agents use: `provider/name`, or `rehearsal`, `script:FILE`. When it is not set, the first provider whose key variable is set gives its default model, else a local server that answers.",
         example: "\"openai/gpt-5.5\"",
         shape: Shape::Text {
             expected: "PROVIDER/NAME, such as \"openai/gpt-5.5\"",
@@ -65,7 +65,7 @@ pub(crate) const TOP: &[Key<Config>] = &[
     Key {
         name: "sandbox",
         flag: Some("--sandbox"),
-        doc: "How far commands may reach: `read-only`, `workspace-write` or `danger-full-access`.",
+        doc: "How far commands may reach: `read-only`, `workspace-write` or `danger-full-access`. This version takes the last one only.",
         example: "\"danger-full-access\"",
         shape: Shape::Text {
             expected: "\"read-only\", \"workspace-write\" or \"danger-full-access\"",
@@ -79,8 +79,8 @@ pub(crate) const TOP: &[Key<Config>] = &[
     Key {
         name: "approval",
         flag: Some("--approval"),
-        doc: "When a person is asked: `untrusted` (before everything not known to be harmless), `on-request` (when the model asks to go beyond the sandbox) or `never`.",
-        example: "\"on-request\"",
+        doc: "When a person is asked: `untrusted` (before everything not known to be harmless), `on-request` (when the model asks to go beyond the sandbox) or `never`. This version takes `never` only.",
+        example: "\"never\"",
         shape: Shape::Text {
             expected: "\"untrusted\", \"on-request\" or \"never\"",
             put: |c, text| {
@@ -141,7 +141,7 @@ pub(crate) const TOP: &[Key<Config>] = &[
     Key {
         name: "budget_tokens",
         flag: Some("--budget-tokens"),
-        doc: "How many tokens a whole tree may use, input and output together. No limit when it is not set.",
+        doc: "How many tokens a whole tree may use, input and output together. No limit when it is not set. This version refuses it.",
         example: "2_000_000",
         shape: Shape::Whole { min: 1, max: BUDGET_TOKENS_LIMIT, unit: "tokens", put: |c, n| c.budget_tokens = Some(n) },
         show: |c| c.budget_tokens.map(|n| n.to_string()),
@@ -149,7 +149,7 @@ pub(crate) const TOP: &[Key<Config>] = &[
     Key {
         name: "budget_usd",
         flag: Some("--budget-usd"),
-        doc: "How many US dollars a whole tree may use, by the prices in `[models.\"NAME\"]`. No limit when it is not set.",
+        doc: "How many US dollars a whole tree may use, by the prices in `[models.\"NAME\"]`. No limit when it is not set. This version refuses it.",
         example: "2.50",
         shape: Shape::Usd { max: BUDGET_USD_LIMIT, put: |c, n| c.budget_usd = Some(n) },
         show: |c| c.budget_usd.map(usd),

@@ -10,8 +10,8 @@ const INTRO: &str = "\
 
 <!-- Made by `cargo xtask gen` from the table in crates/config/src/keys.rs. Change that, not this. -->
 
-Settings are read from `$AGENT_HOME/config.toml` (`~/.agent/config.toml` when `AGENT_HOME` is not set). Each of these
-replaces what the ones before it say, key by key:
+Settings are read from `$AGENT_HOME/config.toml` (`~/.agent/config.toml` when `AGENT_HOME` is not set). A file that
+is not there is no error. Each of these replaces what the ones before it say, key by key:
 
 1. the defaults below
 2. `config.toml`
@@ -66,19 +66,22 @@ pub fn reference() -> String {
     page
 }
 
-/// A file that sets every key.
+/// Keys that are known and that nothing keeps yet: a file that sets one is refused.
+const REFUSED: [&str; 2] = ["budget_tokens", "budget_usd"];
+
+/// A file that sets every key, but for those that are refused. It can be used as it stands.
 pub(crate) fn example() -> String {
     let mut text = String::new();
-    lines(&mut text, keys::TOP);
+    lines(&mut text, keys::TOP.iter().filter(|key| !REFUSED.contains(&key.name)));
     text.push_str("\n[providers.lab]\n");
     lines(&mut text, keys::PROVIDER);
     text.push_str("\n[models.\"openai/gpt-5.5\"]\n");
     lines(&mut text, keys::MODEL);
-    text.push_str("\n[profiles.careful]\nmax_running = 1\napproval = \"untrusted\"\n");
+    text.push_str("\n[profiles.careful]\nmax_running = 1\nmax_depth = 1\n");
     text
 }
 
-fn lines<T>(text: &mut String, keys: &[Key<T>]) {
+fn lines<'a, T: 'static>(text: &mut String, keys: impl IntoIterator<Item = &'a Key<T>>) {
     for key in keys {
         let _infallible = writeln!(text, "{} = {}", key.name, key.example);
     }

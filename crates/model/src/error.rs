@@ -63,8 +63,11 @@ impl OpenError {
                 );
                 meant.iter().map(|meant| format!("did you mean `{meant}`?")).chain([example]).collect()
             }
-            Self::NotAModel(_) => {
-                vec!["`rehearsal` needs no key and no network; `script:FILE` plays a script".to_owned()]
+            Self::NotAModel(name) => {
+                let meant =
+                    stdx::nearest(name, [crate::rehearsal::NAME]).map(|meant| format!("did you mean `{meant}`?"));
+                let without = "`rehearsal` needs no key and no network; `script:FILE` plays a script".to_owned();
+                meant.into_iter().chain([without]).collect()
             }
             Self::NoKey { variable, .. } => vec![
                 format!("set it: export {variable}=…"),

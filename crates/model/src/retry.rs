@@ -21,7 +21,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(200);
 /// The longest wait that we choose ourselves.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// Retries in one sampling, progress or not: a stream that breaks after every item must end some day.
-const TOTAL_RETRIES: u32 = 50;
+const TOTAL_RETRIES: u32 = 20;
 /// Largest part added to a wait that the server asked for, so that its clients do not all come back at once.
 const ASKED_JITTER: f64 = 0.1;
 /// Our own waits vary by this part in both directions.

@@ -191,3 +191,35 @@ async fn the_list_has_everybody_asleep_or_not() {
     assert!(seen[0].iter().skip(1).all(|row| row["agent_status"] == "completed"));
     house.finish(tree).await;
 }
+
+#[tokio::test]
+async fn a_ring_of_waits_is_told_at_once() {
+    let hour = 3_600_000;
+    let [all_there, open] = [Gate::new(), Gate::new()];
+    open.open();
+    let once_all_are_there =
+        move |gates: (&Gate, &Gate), step: Step| vec![Step::Wait(gates.0.clone(), gates.1.clone()), step];
+    let ring = move |targets: Value| Step::Call("wait_agent", json!({ "targets": targets, "timeout_ms": hour }));
+    let house = House::new(move |asked: &Asked| match (asked.path.as_str(), asked.before) {
+        ("/root", 0) => vec![spawn("x"), spawn("y"), spawn("z")],
+        ("/root", 1) => once_all_are_there((&all_there, &open), ring(json!([]))),
+        ("/root/x", 0) => once_all_are_there((&Gate::new(), &all_there), ring(json!(["/root/y"]))),
+        ("/root/y", 0) => once_all_are_there((&Gate::new(), &all_there), ring(json!(["/root/x"]))),
+        // Nobody in particular: neither those above nor itself count.
+        ("/root/z", 0) => once_all_are_there((&Gate::new(), &all_there), ring(json!([]))),
+        _ => say("done"),
+    });
+    let (tree, pending) = house.tree("go").await;
+    tree.go().await;
+    // Not a measure of speed: the waits are for an hour, and a test that hangs tells nobody why.
+    let ended = tokio::time::timeout(std::time::Duration::from_mins(1), async {
+        assert_eq!(pending.answer().await.end.outcome, protocol::Outcome::Completed);
+        tree.quiet().await;
+    });
+    ended.await.expect("nobody sits out the hour");
+    for path in ["/root/x", "/root/y"] {
+        let told = &answers(&house, path)[0];
+        assert_eq!(told["woke"], "settled", "{told}");
+    }
+    house.finish(tree).await;
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use protocol::{Mail, Status, WaitingOn};
+use protocol::{Mail, Status, ThreadId, WaitingOn};
 use runtime::Host as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -104,7 +104,8 @@ impl WaitAgent {
     async fn wait(&self, targets: &[Arc<Node>], timeout: Duration, invocation: &Invocation) -> &'static str {
         let me = &self.0;
         let keeper = Keeper { tree: me.tree.clone(), node: Arc::clone(&me.node) };
-        let mut waiting = Waiting { keeper, gave_back: false };
+        let awaits = targets.iter().map(|node| node.meta.id).collect();
+        let mut waiting = Waiting { keeper, awaits, gave_back: false };
         let mut arrivals = me.node.inbox.arrivals();
         let mut changes = me.tree.0.changes.subscribe();
         let mut activity = invocation.activity.clone();
@@ -165,6 +166,7 @@ async fn alone(activity: &mut watch::Receiver<Activity>) {
 /// A wait; gives the running slot back while it is the reply's only running call.
 struct Waiting {
     keeper: Keeper,
+    awaits: Vec<ThreadId>,
     gave_back: bool,
 }
 
@@ -174,38 +176,49 @@ impl Waiting {
         if self.gave_back || now.sampling || now.running > 1 {
             return;
         }
+        self.keeper.node.facts().awaits = Some(self.awaits.clone());
         self.keeper.status(Status::Waiting, Some(WaitingOn::Agent));
         self.gave_back = self.keeper.give_back();
     }
 
     async fn over(self) {
+        self.keeper.node.facts().awaits = None;
         if self.gave_back {
             self.keeper.take_back().await;
         }
     }
 }
 
+impl Drop for Waiting {
+    /// Also when the call is dropped: whoever waits for this agent must not take it for one that waits.
+    fn drop(&mut self) {
+        self.keeper.node.facts().awaits = None;
+        self.keeper.tree.changed();
+    }
+}
+
 impl Me {
-    /// Those that are waited for: the targets, or everybody else.
+    /// Those that are waited for, and whether anything can still come of them.
     fn awaited(&self, targets: &[Arc<Node>]) -> Vec<Awaited> {
-        let awaited =
-            |node: &Arc<Node>| Awaited { thread: node.meta.id, busy: node.is_busy(), status: node.facts().status };
+        let awaited = |node: &Arc<Node>| Awaited {
+            thread: node.meta.id,
+            busy: self.tree.moves(node, self.node.meta.id),
+            status: node.facts().status,
+        };
         if targets.is_empty() {
-            let others = self.tree.reachable();
-            others.iter().filter(|node| node.meta.id != self.node.meta.id).map(awaited).collect()
+            self.tree.others(&self.node).iter().map(awaited).collect()
         } else {
             targets.iter().map(awaited).collect()
         }
     }
 
+    fn awaited_nodes(&self, targets: &[Arc<Node>]) -> Vec<Arc<Node>> {
+        if targets.is_empty() { self.tree.others(&self.node) } else { targets.to_vec() }
+    }
+
     fn answer(&self, woke: &str, targets: &[Arc<Node>], note: Option<String>) -> Value {
         let pending = self.node.pending();
-        let agents: Vec<Value> = if targets.is_empty() {
-            let others = self.tree.reachable();
-            others.iter().filter(|node| node.meta.id != self.node.meta.id).map(|node| standing(node)).collect()
-        } else {
-            targets.iter().map(|node| standing(node)).collect()
-        };
+        let agents: Vec<Value> = self.awaited_nodes(targets).iter().map(|node| standing(node)).collect();
         let mut answer = json!({
             "woke": woke,
             "timed_out": woke == "timeout",
@@ -213,7 +226,9 @@ impl Me {
             "agents": agents.iter().take(MAX_LISTED).collect::<Vec<_>>(),
         });
         if let Some(answer) = answer.as_object_mut() {
-            if let Some(note) = note {
+            let stuck = woke == "settled" && self.awaited_nodes(targets).iter().any(|node| node.is_busy());
+            let stuck = stuck.then(|| "everybody you wait for waits, too: nobody works".to_owned());
+            if let Some(note) = stuck.or(note) {
                 answer.insert("note".to_owned(), note.into());
             }
             for (what, all) in [("more_mail", pending.len()), ("more_agents", agents.len())] {

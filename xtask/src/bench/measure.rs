@@ -14,8 +14,8 @@ use super::machine::{Cpu, peak};
 
 /// How often the memory is looked at. The kernel keeps the peak, so only what grows after the last look is missed.
 const LOOK: Duration = Duration::from_millis(2);
-/// Bytes of the output that are kept; the rest is counted only.
-const KEPT: usize = 64 * 1024;
+/// Bytes of the output that are kept at least; the rest is counted only.
+const KEPT: usize = 1024 * 1024;
 
 /// What one run took.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -111,7 +111,9 @@ fn drain(mut from: impl Read) -> Result<Printed> {
         }
         bytes += read;
         tail.extend_from_slice(&buffer[..read]);
-        tail.drain(..tail.len().saturating_sub(KEPT));
+        if tail.len() > 2 * KEPT {
+            tail.drain(..tail.len() - KEPT);
+        }
     }
     Ok(Printed { bytes, tail: String::from_utf8_lossy(&tail).into_owned() })
 }

@@ -20,8 +20,8 @@ pub(super) enum Scenario {
     Resume(usize),
     /// `agent log` of a rollout of so many megabytes.
     Log(usize),
-    /// `agent tree` of a tree of so many agents.
-    Show(usize, Face),
+    /// A command that looks at a tree of so many agents.
+    Look(Glance, usize, Mirror),
     /// Mail of 64 senders, accepted and synced.
     Mail(To),
 }
@@ -35,11 +35,22 @@ pub(super) enum Limits {
     Default,
 }
 
-/// For whom `agent tree` prints.
+/// A command that looks at a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Face {
-    Text,
-    Json,
+pub(super) enum Glance {
+    /// `agent tree`.
+    Show,
+    /// `agent list`.
+    List,
+    /// `agent resume` with nothing to do: it becomes the owner, says how each agent stands, and lets go.
+    Takeover,
+}
+
+/// Whether the mirror is there when a command looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mirror {
+    There,
+    Lost,
 }
 
 /// Who gets the mail.
@@ -58,15 +69,14 @@ pub(super) fn all() -> Vec<Scenario> {
     let spawns = spawns.flat_map(|n| [Scenario::Spawn(n, Limits::Raised), Scenario::Spawn(n, Limits::Default)]);
     let mut all = vec![Scenario::Echo, Scenario::Exec(50), Scenario::Parallel(8)];
     all.extend(spawns);
-    all.extend([
-        Scenario::Tree(3, 4),
-        Scenario::Resume(2000),
-        Scenario::Log(100),
-        Scenario::Show(1000, Face::Text),
-        Scenario::Show(1000, Face::Json),
-        Scenario::Mail(To::One),
-        Scenario::Mail(To::Each),
-    ]);
+    all.extend([Scenario::Tree(3, 4), Scenario::Resume(2000), Scenario::Log(100)]);
+    let glances = [Glance::Show, Glance::List, Glance::Takeover];
+    all.extend(
+        glances
+            .into_iter()
+            .flat_map(|what| [Mirror::There, Mirror::Lost].map(|mirror| Scenario::Look(what, 1000, mirror))),
+    );
+    all.extend([Scenario::Mail(To::One), Scenario::Mail(To::Each)]);
     all
 }
 
@@ -101,8 +111,10 @@ impl fmt::Display for Scenario {
             Self::Tree(depth, breadth) => write!(f, "tree:{depth}x{breadth}"),
             Self::Resume(items) => write!(f, "resume:{items}"),
             Self::Log(megabytes) => write!(f, "log:{megabytes}"),
-            Self::Show(agents, Face::Text) => write!(f, "show:{agents}"),
-            Self::Show(agents, Face::Json) => write!(f, "show:{agents}/json"),
+            Self::Look(what, agents, mirror) => {
+                let lost = if *mirror == Mirror::Lost { "/lost" } else { "" };
+                write!(f, "{}:{agents}{lost}", what.name())
+            }
             Self::Mail(To::One) => f.write_str("mail:one"),
             Self::Mail(To::Each) => f.write_str("mail:each"),
         }
@@ -141,12 +153,25 @@ impl FromStr for Scenario {
             }
             ("resume", "") => Self::Resume(size(number)?),
             ("log", "") => Self::Log(size(number)?),
-            ("show", "") => Self::Show(size(number)?, Face::Text),
-            ("show", "json") => Self::Show(size(number)?, Face::Json),
+            ("show" | "list" | "takeover", "" | "lost") => {
+                let all = [Glance::Show, Glance::List, Glance::Takeover];
+                let what = all.into_iter().find(|what| what.name() == kind).ok_or_else(unknown)?;
+                Self::Look(what, size(number)?, if variant == "lost" { Mirror::Lost } else { Mirror::There })
+            }
             ("mail", "") if number == "one" => Self::Mail(To::One),
             ("mail", "") if number == "each" => Self::Mail(To::Each),
             _ => return Err(unknown()),
         })
+    }
+}
+
+impl Glance {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Show => "show",
+            Self::List => "list",
+            Self::Takeover => "takeover",
+        }
     }
 }
 
@@ -157,7 +182,7 @@ impl Scenario {
             Self::Spawn(children, _) => children + 1,
             Self::Tree(depth, breadth) => (0..=u32::try_from(depth).unwrap_or(u32::MAX))
                 .fold(0, |sum: usize, level| sum.saturating_add(breadth.saturating_pow(level))),
-            Self::Show(agents, _) => agents,
+            Self::Look(_, agents, _) => agents,
             Self::Echo | Self::Exec(_) | Self::Parallel(_) | Self::Resume(_) | Self::Log(_) | Self::Mail(_) => 1,
         }
     }
@@ -177,7 +202,7 @@ impl Scenario {
             Self::Exec(calls) => Some((calls, "call")),
             Self::Spawn(children, _) => Some((children, "child")),
             Self::Tree(..) => Some((self.agents() - 1, "child")),
-            Self::Show(agents, _) => Some((agents, "agent")),
+            Self::Look(_, agents, _) => Some((agents, "agent")),
             Self::Log(megabytes) => Some((megabytes, "MB")),
             Self::Mail(_) => Some((super::mail::MAILS, "mail")),
             Self::Echo | Self::Parallel(_) | Self::Resume(_) => None,

@@ -36,7 +36,7 @@ fn line(row: &Row) -> String {
     };
     let wall = of(|sample| Some(sample.wall));
     let per = match (wall, row.units) {
-        (Some(wall), Some((units, name))) => format!("{} a {name}", duration(wall.median / as_f64(units))),
+        (Some(wall), Some((units, name))) => format!("{} / {name}", duration(wall.median / as_f64(units))),
         _ => "-".to_owned(),
     };
     let walls: f64 = row.samples.iter().map(|sample| sample.wall).sum();

@@ -24,9 +24,21 @@ fn names() {
     }
     check("echo", expect!["echo"]);
     check("exec:7,mail", expect!["exec:7 mail:one mail:each"]);
-    check("show,spawn:9/default", expect!["show:1000 show:1000/json spawn:9/default"]);
+    check("show,spawn:9/default", expect!["show:1000 show:1000/lost spawn:9/default"]);
+    check("list:7/lost,takeover:8", expect!["list:7/lost takeover:8"]);
     check("tree:2x3", expect!["tree:2x3"]);
-    for wrong in ["", "ech", "echo:3", "exec:", "exec:x", "exec:7/default", "spawn:9/raised", "mail:two", "tree:3"] {
+    for wrong in [
+        "",
+        "ech",
+        "echo:3",
+        "exec:",
+        "exec:x",
+        "exec:7/default",
+        "spawn:9/raised",
+        "mail:two",
+        "tree:3",
+        "list:3/json",
+    ] {
         let error = scenario::chosen(&[wrong.to_owned()]).unwrap_err();
         assert!(error.starts_with(&format!("there is no scenario `{wrong}`")), "{error}");
     }
@@ -77,8 +89,8 @@ fn a_table() {
     expect![[r#"
         | scenario | wall s | CPU s | peak RSS MiB | per unit | others | the reference |
         |---|---|---|---|---|---|---|
-        | exec:50 | 0.500 (0.400..0.600) | 0.25 (0.25..0.25) | 21 (20..23) | 10.0 ms a call | 0.20 | 4.17 s |
-        | mail:one | 0.500 (0.500..0.500) | 0.25 (0.25..0.25) | - | 500 us a mail | 0.20 | - |
+        | exec:50 | 0.500 (0.400..0.600) | 0.25 (0.25..0.25) | 21 (20..23) | 10.0 ms / call | 0.20 | 4.17 s |
+        | mail:one | 0.500 (0.500..0.500) | 0.25 (0.25..0.25) | - | 500 us / mail | 0.20 | - |
     "#]]
     .assert_eq(&table(&[exec, mail]));
 }

@@ -70,14 +70,22 @@ fn wrong_forms() {
         Some("gpt-5.5"),
         expect![[r"
             error: model `gpt-5.5` in --model names no provider; write PROVIDER/NAME, for example `openai/gpt-5.5`
-            hint: `rehearsal`, `script:FILE` and `tape:FILE` are the only models without a provider"]],
+            hint: `rehearsal` and `script:FILE` are the only models without a provider"]],
     );
     check(
         &[],
         Some("deepseek/"),
         expect![[r"
             error: model `deepseek/` in --model names no provider; write PROVIDER/NAME, for example `deepseek/deepseek-chat`
-            hint: `rehearsal`, `script:FILE` and `tape:FILE` are the only models without a provider"]],
+            hint: `rehearsal` and `script:FILE` are the only models without a provider"]],
+    );
+    check(
+        &[],
+        Some("rehersal"),
+        expect![[r"
+            error: model `rehersal` in --model names no provider; write PROVIDER/NAME, for example `openai/gpt-5.5`
+            hint: did you mean `rehearsal`?
+            hint: `rehearsal` and `script:FILE` are the only models without a provider"]],
     );
     check(
         &[],

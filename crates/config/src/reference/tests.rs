@@ -13,14 +13,16 @@ fn the_page_in_docs_is_current() {
 #[test]
 fn every_example_takes_effect() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("config.toml"), example()).unwrap();
+    let mut text = String::new();
+    lines(&mut text, keys::TOP.iter().filter(|key| REFUSED.contains(&key.name)));
+    std::fs::write(dir.path().join("config.toml"), text + &example()).unwrap();
     let env = Env::from_pairs([("AGENT_HOME", dir.path())]);
     let flags = Flags { strict: true, profile: Some("careful".to_owned()), ..Flags::default() };
     let loaded = Config::load(&env, &flags).unwrap();
     assert_eq!(loaded.config.max_running, 1);
 
     let config = Config::load(&env, &Flags { strict: true, ..Flags::default() }).unwrap().config;
-    changed(keys::TOP, &config, &Config::default(), &["sandbox"]);
+    changed(keys::TOP, &config, &Config::default(), &["sandbox", "approval"]);
     changed(keys::PROVIDER, &config.providers["lab"], &Provider::default(), &[]);
     changed(keys::MODEL, &config.models["openai/gpt-5.5"], &ModelFacts::default(), &[]);
 }

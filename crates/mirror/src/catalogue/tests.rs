@@ -181,7 +181,11 @@ async fn what_is_no_agent_is_told() {
         };
         assert_eq!(told(&catalogue.problems), told(&scan.problems));
         let catalogue = mirror.catalogue(&home.store, Some(tree(1))).unwrap();
-        assert_eq!((catalogue.unborn.len(), catalogue.problems.len()), (2, scan.problems.len()), "one says so, one cannot");
+        assert_eq!(
+            (catalogue.unborn.len(), catalogue.problems.len()),
+            (2, scan.problems.len()),
+            "one says so, one cannot"
+        );
         mirror.flush().await.unwrap();
     }
 }
