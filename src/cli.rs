@@ -14,7 +14,7 @@ Examples:
   agent run --model rehearsal \"look around\"          no key, no network: a script plays the model
   agent run --model openai/gpt-5.5 \"fix the tests\"   needs OPENAI_API_KEY
   agent send /root/worker \"and add a test\"           the agents are still there, also tomorrow
-  agent resume --continue                            after a crash: everybody goes on";
+  agent resume --continue                            after Ctrl-C or a crash: everybody goes on";
 
 /// Runs a tree of coding agents that loses nothing.
 ///
@@ -55,7 +55,7 @@ pub(crate) struct Common {
     /// How far commands may reach; this version has no sandbox and takes `danger-full-access` only
     #[arg(long, global = true, value_name = "MODE", help_heading = SETTINGS)]
     pub(crate) sandbox: Option<String>,
-    /// When you are asked before something is done; this version never asks and takes `never` and `on-request`
+    /// When you are asked before something is done; this version never asks and takes `never` only
     #[arg(long, global = true, value_name = "POLICY", help_heading = SETTINGS)]
     pub(crate) approval: Option<String>,
     /// Turns that work at once; more are queued (default: 8)

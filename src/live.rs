@@ -193,8 +193,8 @@ mod tests {
         let block = plain(&live.block(80, now + Duration::from_secs(75)));
         assert_eq!(
             block,
-            "-- 2 working, 1 queued, 1 at rest, 0 tokens\n   /root    1m15  waits for other agents\n   \
-             /root/a  1m15  $ sleep  1\n   /root/b  1m15  queued\n"
+            "-- 2 working, 1 queued, 1 at rest, 0 tokens\n   /root     1m15  waits for other agents\n   \
+             /root/a   1m15  $ sleep  1\n   /root/b   1m15  queued\n"
         );
         assert_eq!(live.erase(), "\r\x1b[4A\x1b[J");
         assert_eq!(live.erase(), "", "once");

@@ -17,6 +17,9 @@ use crate::progress::Progress;
 /// The first reason for which stdout did not take something.
 static LOST: Mutex<Option<String>> = Mutex::new(None);
 
+/// Warnings that were told.
+static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
 /// The living part of the display, while there is one. A std mutex: held for one write.
 static LIVE: Mutex<Option<Live>> = Mutex::new(None);
 
@@ -61,8 +64,15 @@ fn tame(text: &str) -> String {
     text.chars().map(picture).collect()
 }
 
-/// Writes one line to stderr.
+/// Writes one line to stderr. The same warning twice is one: several things may stumble over one cause.
 pub(crate) fn note(line: &str) {
+    if line.starts_with("warning: ") {
+        let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.iter().any(|told| told == line) {
+            return;
+        }
+        told.push(line.to_owned());
+    }
     write(Some(line));
 }
 

@@ -203,7 +203,11 @@ fn ran(output: &str) -> Option<String> {
         Some("0") => Some(format!("{} ({lines} lines)", one_line(last, 80))),
         Some(code) if last.is_empty() => Some(format!("exit {code}")),
         Some(code) => Some(format!("exit {code}: {last}")),
-        None => Some(output.to_owned()),
+        None => Some(match head.lines().find_map(|line| line.strip_prefix("Process running with session ID ")) {
+            Some(id) if last.is_empty() => format!("runs on as session {id}"),
+            Some(id) => format!("runs on as session {id}: {last}"),
+            None => output.to_owned(),
+        }),
     }
 }
 
@@ -252,6 +256,12 @@ mod tests {
         let cut = "Warning: truncated output (original token count: 9000)\nTotal output lines: 7654\n\n1\n…9 tokens \
                    truncated…\n7654\n";
         assert_eq!(exec("0", cut), Some("7654 (7654 lines)".to_owned()));
+        let on = |body: &str| {
+            let head = "Chunk ID: 1\nWall time: 0.1 seconds\nProcess running with session ID 55\nOutput:\n";
+            result(&call("exec_command"), &format!("{head}{body}"))
+        };
+        assert_eq!(on(""), Some("runs on as session 55".to_owned()));
+        assert_eq!(on("a\nready\n"), Some("runs on as session 55: ready".to_owned()));
         assert_eq!(exec("0", "Total output lines: 9\nb\n"), Some("b (2 lines)".to_owned()), "its own words");
         assert_eq!(result(&call("spawn_agent"), r#"{"task_name":"/root/a"}"#), None);
         assert_eq!(result(&call("spawn_agent"), "limit"), Some("not spawned: limit".to_owned()));

@@ -58,8 +58,8 @@ impl Setting {
         if heads.is_empty() {
             return failure.hint("`agent run \"…\"` makes one");
         }
-        let above = self.cwd.ancestors().skip(1);
-        let above = above.filter_map(|folder| heads.iter().find(|head| head.cwd.as_path() == folder)).next();
+        let mut above = self.cwd.ancestors().skip(1);
+        let above = above.find_map(|folder| heads.iter().find(|head| head.cwd.as_path() == folder));
         let failure = match above {
             Some(head) => failure.hint(format!(
                 "one was made in {}, above this folder: -C {0} takes it\n{}",

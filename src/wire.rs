@@ -11,6 +11,7 @@ use model::{Catalog, Provider, RetryLimits, Wire};
 use orchestrator::Options;
 use protocol::{Approval, Sandbox};
 use rollout::{Budgets, Disk, Limits, OwnerHint, Store};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use stdx::AbsPath;
 use tools::Workbench;
 
@@ -136,6 +137,20 @@ impl Setting {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             retry: RetryLimits::default(),
         })
+    }
+}
+
+/// Open files that are enough for the largest tree in memory. Not all that the system allows: commands inherit it, and
+/// some programs close every file up to the limit before they begin.
+const OPEN_FILES: u64 = 65_536;
+
+/// Lets this process have more open files than a shell gives it: each agent in memory has its rollout open, each
+/// command its pipes. Where that is refused, what there is has to do.
+pub(crate) fn raise_limits() {
+    let files = getrlimit(Resource::Nofile);
+    let wanted = files.maximum.map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
+    if files.current.is_some_and(|now| now < wanted) {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: files.maximum });
     }
 }
 

@@ -41,7 +41,7 @@ impl Desk for Tree {
                         }
                     };
                     let (end, fault) = (answer.end, answer.fault.map(provider));
-                    Ok(Reply::Answered(Told { task, agent, end, fault, seq: self.0.bus.newest() }))
+                    Ok(Reply::Answered(Told { task, agent, end, fault, seq: Some(self.0.bus.newest()) }))
                 }
                 Op::Interrupt { path, reason: _ } => {
                     let before = self.interrupt(&path, &By::User).await.map_err(fault)?;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use model::{Head, Model, ToolKind, ToolWire};
 use protocol::{Address, EventKind, Outcome, Status, TaskEnd, ThreadId, WaitingOn};
@@ -39,7 +40,11 @@ impl Tree {
         } else if !node.cancel.is_cancelled() {
             node.facts().start = Some(Start::default());
             let keeper = Keeper { tree: self.clone(), node: Arc::clone(node) };
-            self.0.tracker.spawn(async move { while !keeper.start().await {} });
+            let mut starting = Box::pin(async move { while !keeper.start().await {} });
+            // Polled once here, so that it stands in the queue before anybody who is woken later.
+            if (&mut starting).now_or_never().is_none() {
+                self.0.tracker.spawn(starting);
+            }
         }
         drop(life);
         drop(waking);

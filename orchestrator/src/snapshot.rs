@@ -58,7 +58,9 @@ pub fn list(store: &Store, mirror: &Mirror) -> Result<(Vec<TreeHead>, Vec<String
     let mut heads: Vec<TreeHead> = Vec::new();
     for (tree, states) in trees {
         let Some(root) = states.iter().find(|state| state.meta.id == tree.root()) else {
-            problems.push(format!("the tree {tree} has no readable root"));
+            problems.push(format!(
+                "the tree {tree} has no readable root: its agents are reached again when that file is back"
+            ));
             continue;
         };
         let (graph, _) = Graph::build(states.iter().map(graph_node));

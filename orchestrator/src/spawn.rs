@@ -138,10 +138,11 @@ impl Tree {
 /// What a role takes away has to be kept away; what cannot be enforced is refused, not claimed.
 fn enforceable(role: &Role) -> Result<(), TreeError> {
     let sandbox = role.sandbox.filter(|sandbox| *sandbox != Sandbox::DangerFullAccess);
-    let what = match (sandbox, role.workspace) {
-        (Some(sandbox), _) => format!("the sandbox `{}`", sandbox.as_str()),
-        (None, Some(Workspace::Worktree)) => "a worktree of its own".to_owned(),
-        (None, Some(Workspace::Shared) | None) => return Ok(()),
+    let what = match (sandbox, role.workspace, role.budget_tokens) {
+        (Some(sandbox), ..) => format!("the sandbox `{}`", sandbox.as_str()),
+        (None, Some(Workspace::Worktree), _) => "a worktree of its own".to_owned(),
+        (None, Some(Workspace::Shared) | None, Some(_)) => "a budget of its own".to_owned(),
+        (None, Some(Workspace::Shared) | None, None) => return Ok(()),
     };
     Err(TreeError::Unenforced { role: role.name.clone(), what })
 }

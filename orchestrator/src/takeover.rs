@@ -52,9 +52,7 @@ impl Tree {
         let lock = options.store.lock(id, &options.owner)?;
         // Under the lock: nobody spawns in this tree any more.
         let catalogue = options.mirror.catalogue(&options.store, Some(id))?;
-        let mut problems: Vec<String> = Vec::new();
-        problems.extend(catalogue.problems.iter().map(ToString::to_string));
-        problems.extend(catalogue.trouble.iter().map(ToString::to_string));
+        let mut problems: Vec<String> = catalogue.trouble.iter().map(ToString::to_string).collect();
         let mut order: Vec<ThreadId> = Vec::new();
         let mut found: HashMap<ThreadId, Found> = HashMap::new();
         for known in &catalogue.agents {
@@ -63,17 +61,24 @@ impl Tree {
                     order.push(known.summary.meta.id);
                     found.insert(known.summary.meta.id, agent);
                 }
+                // It is there: a tree without it would answer the call that spawned it as if it were not.
+                Err(error) if error.is_shortage() => return Err(error.into()),
                 Err(error) => problems.push(error.to_string()),
             }
         }
         // Before the calls are answered: a file that broke off in its first line says whose it is only by them.
         let mut unborn = Vec::new();
+        let mut stays = catalogue.problems;
         for file in catalogue.unborn.iter().filter(|file| is_ours(file, id, &found)) {
             match options.store.set_aside(&file.file) {
-                Ok(aside) => unborn.push(aside.to_string()),
+                Ok(aside) => {
+                    unborn.push(aside.to_string());
+                    stays.retain(|problem| problem.file != file.file);
+                }
                 Err(error) => problems.push(error.to_string()),
             }
         }
+        problems.extend(stays.iter().map(ToString::to_string));
         let root = found.get(&id.root()).ok_or(TreeError::NoRoot(id))?;
         let stored = root.state.limits.clone();
         options.limits = merged(options.limits, stored.as_ref());

@@ -101,7 +101,7 @@ impl Remote {
             }
         };
         // The owner's events up to this answer are on their way; those after it are not ours to wait for.
-        while *self.newest.borrow_and_update() < answer.seq {
+        while answer.seq.is_some_and(|seq| *self.newest.borrow_and_update() < seq) {
             if !matches!(tokio::time::timeout(CALM, self.newest.changed()).await, Ok(Ok(()))) {
                 break;
             }
@@ -216,7 +216,7 @@ fn code(answer: &Answer) -> u8 {
 /// The last line of `--json`, for a command that is over while the tree goes on.
 fn finished(tree: TreeId, answer: &Answer, usage: Usage) -> TreeEvent {
     TreeEvent {
-        seq: answer.seq,
+        seq: answer.seq.unwrap_or_default(),
         time: stdx::now(),
         tree,
         path: AgentPath::root(),

@@ -142,12 +142,17 @@ fn files(folder: &Path) -> Files {
         let path = entry.path();
         if path.is_dir() {
             all.extend(files(&path));
-        } else if path.is_file() {
+        } else if path.is_file() && !is_mirror(&path) {
             // What is no file is the socket of an owner that was killed.
             all.insert(path.clone(), std::fs::read(path).unwrap());
         }
     }
     all
+}
+
+/// The mirror follows whatever is read; it is no part of what must stay as it is.
+fn is_mirror(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("state.sqlite"))
 }
 
 /// The files that differ, each with what was added.

@@ -111,7 +111,9 @@ fn close_by_an_agent(point: &Point) {
     let child = at(&agents, "/root/a");
     let ends = child.ends("work");
     if child.state.edge == Edge::Open {
-        assert_eq!(ends, [Outcome::Lost, Outcome::Completed], "{point:?}");
+        // It may not have begun before the kill.
+        let lost = ends.len() == 2 && ends[0] == Outcome::Lost;
+        assert!(ends.last() == Some(&Outcome::Completed) && (ends.len() == 1 || lost), "{point:?}: {ends:?}");
     } else {
         assert!([Outcome::Closed, Outcome::Lost].map(|end| vec![end]).contains(&ends), "{point:?}: {ends:?}");
     }

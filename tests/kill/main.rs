@@ -1,7 +1,8 @@
 //! Kills a running tree at its writes, takes it over, and counts that nothing was lost and nothing happened twice.
 //!
 //! `tests` names the points; a new one is a line there. `case` is what a home goes through after a kill, `verify` what
-//! must hold at its end, `scene` the scenario with its model and its commands, `point` where a process is killed.
+//! must hold at its end, `scene` the scenario with its model and its commands, `point` where a process is killed. `close`
+//! has scenarios of its own.
 
 #[cfg(test)]
 mod case;

@@ -197,7 +197,7 @@ fn about(root: &Path, folder: &Path, args: &Bench) -> String {
     let given: Vec<String> = std::env::args().skip(1).collect();
     let built = if args.binary.is_some() { None } else { commit(root) };
     let built =
-        built.map_or("a program of unknown age".to_owned(), |commit| format!("release build of commit {commit}"));
+        built.map_or("the program of --binary".to_owned(), |commit| format!("release build of commit {commit}"));
     format!("Made by `cargo xtask {}` on {}, {built}: {}.", given.join(" "), stdx::now(), machine::describe(folder))
 }
 

@@ -108,9 +108,9 @@ pub struct Answer {
     /// What was at fault, when something outside the agent was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,
-    /// The newest event of the tree when this was said: those that tell of the task are not after it. 0 when unknown.
-    #[serde(default)]
-    pub seq: u64,
+    /// The newest event of the tree when this was said: those that tell of the task are not after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
 }
 
 /// A task, and who has it.

@@ -173,7 +173,7 @@ impl Fake {
                 self.waits_begun.add();
                 let mut end = self.end.subscribe();
                 let end = end.wait_for(Option::is_some).await.unwrap().clone().unwrap();
-                Reply::Answered(Answer { task, agent: AgentPath::root(), end, fault: None, seq: 0 })
+                Reply::Answered(Answer { task, agent: AgentPath::root(), end, fault: None, seq: None })
             }
             Op::Interrupt { path, .. } => Reply::Interrupted { agents: vec![path] },
             Op::Close { path, .. } => {
@@ -255,7 +255,7 @@ pub(crate) fn every_reply() -> Vec<Reply> {
             reason: Refusal::NoActiveTurn,
             message: "nothing runs".to_owned(),
         }),
-        Reply::Answered(Answer { task, agent: AgentPath::root(), end, fault, seq: 0 }),
+        Reply::Answered(Answer { task, agent: AgentPath::root(), end, fault, seq: None }),
         Reply::Interrupted { agents: vec![AgentPath::root()] },
         Reply::Closed { agents: Vec::new() },
         Reply::Tree(listing()),

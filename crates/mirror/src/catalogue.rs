@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use protocol::{ThreadId, TreeId};
-use rollout::{Error, FileFacts, Files, Identity, Problem, Store, Summary, Unborn};
+use rollout::{Error, FileFacts, Files, Identity, Problem, SessionMeta, Store, Summary, Unborn};
 
 use crate::change::{Change, Mark};
+use crate::gone::gone;
 use crate::rows::Stored;
 use crate::{Mirror, Trouble};
 
@@ -17,7 +18,8 @@ pub struct Catalogue {
     /// Files whose agent never existed. Of one tree: those that say so, and those that broke off before they could say
     /// whose they are.
     pub unborn: Vec<Unborn>,
-    /// Files and folders that were passed over, of whatever tree.
+    /// Files and folders that were passed over, of whatever tree; and rollouts of the trees listed here that were there
+    /// and are gone.
     pub problems: Vec<Problem>,
     /// How many agents were taken from their row.
     pub from_index: usize,
@@ -49,19 +51,21 @@ struct Listing<'a> {
 
 impl Mirror {
     /// Lists the agents of one tree, or of all. The files are listed by name and length; a row is believed when its
-    /// file has its length and ends in its last line, every other file is read and noted, and rows without a file go.
-    /// So whatever is wrong with the mirror, the catalogue is right. The store learns where the files are. Blocks.
+    /// file has its length and ends in its last line, every other file is read and noted. So whatever is wrong with the
+    /// mirror, the catalogue is right. A row without a file stays and is told of each time: a row is only made of what
+    /// was synced, so that rollout was there, and nothing but a person removes one. The store learns where the files
+    /// are. Blocks.
     ///
     /// # Errors
-    /// When the folder of the sessions exists and cannot be listed.
+    /// When the folder of the sessions exists and cannot be listed, or there is no descriptor to read a file with: what
+    /// cannot be read for that must not be taken for damaged.
     pub fn catalogue(&self, store: &Store, tree: Option<TreeId>) -> Result<Catalogue, Error> {
         // Rows before files: a file that grows in between is longer than its row, never the other way round.
         let (mut rows, trouble) = match self.stored(tree) {
             Ok(found) => found,
             Err(trouble) => (HashMap::new(), Some(trouble)),
         };
-        let Files { files, problems } = store.files()?;
-        let whole = problems.is_empty();
+        let Files { files, problems, complete } = store.files()?;
         let catalogue = Catalogue { problems, trouble, ..Catalogue::default() };
         let mut listing = Listing { mirror: self, store, tree, seen: HashSet::new(), patient: true, catalogue };
         for facts in files {
@@ -73,16 +77,22 @@ impl Mirror {
                 Some(Stored::Row { summary: Some(summary), .. }) if store.tail_matches(&facts, &summary) => {
                     listing.trust(facts, *summary);
                 }
-                Some(Stored::Row { mark, .. }) => listing.read(&facts, Some(mark)),
-                None => listing.read(&facts, None),
+                Some(Stored::Row { mark, summary }) => {
+                    listing.read(&facts, Some(mark), summary.as_ref().map(|summary| &summary.meta))?;
+                }
+                None => listing.read(&facts, None, None)?,
             }
         }
-        if whole {
+        if complete {
+            let mut missing = Vec::new();
             for (thread, stored) in rows {
-                if let Stored::Row { mark, .. } = stored {
-                    listing.note(thread, Change::listed(Some(mark), None));
+                match stored {
+                    Stored::Row { summary: Some(summary), .. } if !is_aside(store, &summary) => missing.push(*summary),
+                    Stored::Row { mark, .. } => listing.note(thread, Change::listed(Some(mark), None)),
+                    Stored::Elsewhere => {}
                 }
             }
+            listing.catalogue.problems.extend(gone(store.home(), missing));
         }
         let mut catalogue = listing.catalogue;
         if tree.is_some() {
@@ -90,6 +100,13 @@ impl Mirror {
         }
         Ok(catalogue)
     }
+}
+
+/// Whether a file was set aside as one that never became an agent's.
+fn is_aside(store: &Store, summary: &Summary) -> bool {
+    let mut name = summary.file.as_os_str().to_owned();
+    name.push(".unborn");
+    store.disk().exists(std::path::Path::new(&name))
 }
 
 impl Listing<'_> {
@@ -101,17 +118,24 @@ impl Listing<'_> {
         }
     }
 
-    fn read(&mut self, facts: &FileFacts, disproved: Option<Mark>) {
-        match self.store.identify(facts) {
-            Ok(Identity::Agent(meta)) if self.tree.is_none_or(|tree| tree == meta.session_id) => {}
-            Ok(Identity::Agent(_)) => return,
-            Ok(Identity::Unborn(unborn)) => {
+    fn read(&mut self, facts: &FileFacts, disproved: Option<Mark>, row: Option<&SessionMeta>) -> Result<(), Error> {
+        match self.store.identify(facts)? {
+            Identity::Agent(meta) if self.tree.is_none_or(|tree| tree == meta.session_id) => {}
+            Identity::Agent(_) => return Ok(()),
+            Identity::Unborn(unborn) => {
                 if self.tree.is_none() || unborn.tree.is_none() || self.tree == unborn.tree {
+                    self.catalogue.problems.extend(facts.stray(&unborn));
                     self.catalogue.unborn.push(unborn);
                 }
-                return;
+                return Ok(());
             }
-            Err(problem) => return self.catalogue.problems.push(problem),
+            Identity::Odd(mut problem) => {
+                if let Some(SessionMeta { agent_path, session_id, .. }) = row {
+                    problem.why += &format!("; it was the rollout of {agent_path} in the tree {session_id}");
+                }
+                self.catalogue.problems.push(problem);
+                return Ok(());
+            }
         }
         self.catalogue.read += 1;
         match self.store.load_listed(facts) {
@@ -122,10 +146,12 @@ impl Listing<'_> {
                     self.note(facts.thread, Change::listed(disproved, Some(summary)));
                 }
             }
+            Err(error) if error.is_shortage() => return Err(error),
             Err(error) => {
                 self.catalogue.problems.push(Problem { file: facts.file.clone(), why: error.to_string() });
             }
         }
+        Ok(())
     }
 
     fn note(&mut self, thread: ThreadId, change: Change) {

@@ -12,6 +12,7 @@ mod catalogue;
 mod change;
 mod database;
 mod fault;
+mod gone;
 mod limits;
 mod mirror;
 mod queue;

@@ -19,7 +19,7 @@ use crate::rows::{self, Stored};
 use crate::{Row, Trouble, write};
 
 /// The database's name in the home.
-const NAME: &str = "state.sqlite";
+pub(crate) const NAME: &str = "state.sqlite";
 
 /// How often damage is put right within one operation before it is given up.
 const MENDS: usize = 3;

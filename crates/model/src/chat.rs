@@ -59,10 +59,6 @@ impl Dialect for Chat {
         tools::chat(tools)
     }
 
-    fn headers(&self, _: &ModelRequest) -> Vec<(&'static str, String)> {
-        Vec::new()
-    }
-
     fn prepare(&self, origin: &Origin, request: &ModelRequest) -> (String, normal::Normaliser) {
         (self.body(origin, request).json, normal::Normaliser::default())
     }

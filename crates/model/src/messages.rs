@@ -53,7 +53,7 @@ impl Dialect for Messages {
         Auth::Header("x-api-key", key)
     }
 
-    fn headers(&self, _: &ModelRequest) -> Vec<(&'static str, String)> {
+    fn headers(&self) -> Vec<(&'static str, String)> {
         vec![("anthropic-version", VERSION.to_owned())]
     }
 

@@ -41,8 +41,10 @@ pub(crate) trait Dialect: fmt::Debug + Send + Sync + 'static {
         Auth::Bearer(key)
     }
 
-    /// Headers of its own.
-    fn headers(&self, request: &ModelRequest) -> Vec<(&'static str, String)>;
+    /// Headers of its own, beside those that every wire has.
+    fn headers(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
 
     /// Builds the body of a request, and what reads its reply.
     fn prepare(&self, origin: &Origin, request: &ModelRequest) -> (String, Self::Normaliser);
@@ -111,7 +113,9 @@ impl<D: Dialect> Remote<D> {
     }
 
     fn post(&self, request: &ModelRequest, body: String) -> Post {
-        let mut extra = self.dialect.headers(request);
+        // Who asks, on every wire alike: a server that knows these names keeps a conversation together by them.
+        let mut extra = vec![("session-id", request.tree.to_string()), ("thread-id", request.agent.thread.to_string())];
+        extra.extend(self.dialect.headers());
         extra.push(("accept", "text/event-stream".to_owned()));
         // Names this very request, so that a provider's support can find it.
         extra.push(("x-client-request-id", uuid::Uuid::now_v7().to_string()));

@@ -31,10 +31,6 @@ impl Dialect for Responses {
         tools::responses(tools, self.custom_tools)
     }
 
-    fn headers(&self, request: &ModelRequest) -> Vec<(&'static str, String)> {
-        vec![("session-id", request.tree.to_string()), ("thread-id", request.agent.thread.to_string())]
-    }
-
     fn prepare(&self, origin: &Origin, request: &ModelRequest) -> (String, normal::Normaliser) {
         (body::build(&origin.model, self.custom_tools, request), normal::Normaliser::default())
     }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::error::unlinked;
+
 /// A file system. Calls block.
 pub trait Disk: Send + Sync {
     /// Makes a file for appending that must not exist yet.
@@ -45,7 +47,8 @@ pub trait Disk: Send + Sync {
         Ok(bytes)
     }
 
-    /// What a folder holds, ordered by name. Entries that vanish meanwhile are left out.
+    /// What a folder holds, ordered by name. Entries that vanish meanwhile are left out; a link that leads nowhere is
+    /// listed as neither file nor folder.
     fn list(&self, path: &Path) -> io::Result<Vec<Entry>>;
 
     /// Whether something is there.
@@ -60,7 +63,8 @@ pub trait DiskFile: Send + Sync {
     /// Appends all of `bytes`, or fails with any part of them written.
     fn write_all(&self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Makes bytes and length durable.
+    /// Makes bytes and length durable. Fails when the file is in no folder any more: what is durable in it is lost all
+    /// the same.
     fn sync_data(&self) -> io::Result<()>;
 
     /// Cuts the file to `len` bytes.
@@ -105,6 +109,14 @@ fn private() -> OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
+}
+
+/// Whether a file that is open is in some folder.
+fn is_linked(facts: &fs::Metadata) -> bool {
+    #[cfg(unix)]
+    return std::os::unix::fs::MetadataExt::nlink(facts) > 0;
+    #[cfg(not(unix))]
+    return facts.is_file();
 }
 
 impl Disk for RealDisk {
@@ -173,7 +185,7 @@ impl Disk for RealDisk {
         let mut entries = Vec::new();
         for entry in fs::read_dir(path)? {
             let path = entry?.path();
-            let Ok(facts) = fs::metadata(&path) else { continue };
+            let Ok(facts) = fs::metadata(&path).or_else(|_| fs::symlink_metadata(&path)) else { continue };
             let modified = facts.modified().unwrap_or(SystemTime::UNIX_EPOCH);
             let (folder, file) = (facts.is_dir(), facts.is_file());
             entries.push(Entry { path, folder, file, bytes: facts.len(), modified });
@@ -197,7 +209,9 @@ impl DiskFile for RealFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.file.sync_data()?;
+        // After the sync: whoever is told of it must find the file.
+        if is_linked(&self.file.metadata()?) { Ok(()) } else { Err(unlinked()) }
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

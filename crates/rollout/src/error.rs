@@ -10,7 +10,7 @@ use protocol::ThreadId;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// The system refused something.
-    #[error("cannot {doing} `{}`: {source}; check that the folder exists and belongs to you", .file.display())]
+    #[error("cannot {doing} `{}`: {}", .file.display(), told(.source))]
     Io {
         /// What was being done: a verb.
         doing: &'static str,
@@ -34,12 +34,21 @@ pub enum Error {
         why: String,
     },
     /// A sync failed. Nothing written since the last good one is acknowledged.
-    #[error("`{}` may not be on the disk: {source}; nothing is acknowledged until the disk works again", .file.display())]
+    #[error("`{}` may not be on the disk, and nothing is acknowledged until it is: {}", .file.display(), told(.source))]
     Unsynced {
         /// The file or folder.
         file: PathBuf,
         /// What the system said.
         source: Arc<io::Error>,
+    },
+    /// The file is not in its folder any more. What is written to it would go when this process ends.
+    #[error(
+        "`{}` was removed while it was in use, so what its agent does can no longer be kept; put the file back from a \
+         copy and resume the tree, or give the task to a new agent", .file.display()
+    )]
+    Removed {
+        /// Where it was.
+        file: PathBuf,
     },
     /// A record has no JSON form.
     #[error("a `{kind}` line has no JSON form: {source}; this is a defect, please report it")]
@@ -63,11 +72,13 @@ pub enum Error {
         /// The file.
         file: PathBuf,
     },
-    /// The first line is there but does not say which agent this is.
-    #[error("the first line of `{}` does not say whose rollout it is; `agent rollout check` says more", .file.display())]
+    /// There are lines, but the first one does not say which agent this is.
+    #[error("`{}` does not say whose rollout it is: {why}", .file.display())]
     Headless {
         /// The file.
         file: PathBuf,
+        /// What is wrong with its first line, and what to do.
+        why: String,
     },
     /// An agent with this id has a file already.
     #[error("agent {thread} has a rollout already: `{}`; resume it instead", .file.display())]
@@ -86,11 +97,62 @@ impl Error {
     /// Tells a full disk from everything else.
     pub(crate) fn io(doing: &'static str, file: impl Into<PathBuf>, source: io::Error) -> Self {
         let file = file.into();
-        if is_full(&source) { Self::Full { file } } else { Self::Io { doing, file, source: Arc::new(source) } }
+        if is_full(&source) {
+            Self::Full { file }
+        } else if is_removed(&source) {
+            Self::Removed { file }
+        } else {
+            Self::Io { doing, file, source: Arc::new(source) }
+        }
     }
+
+    /// Whether the process or the machine has no descriptor left. That passes and says nothing about the file, which
+    /// must not be taken for damaged or absent.
+    pub fn is_shortage(&self) -> bool {
+        matches!(self, Self::Io { source, .. } | Self::Unsynced { source, .. } if is_shortage(source))
+    }
+}
+
+/// What the system said and what to do about it.
+pub(crate) fn told(error: &io::Error) -> String {
+    if is_shortage(error) {
+        "too many open files; raise the limit with `ulimit -n`, or lower max_resident or max_running".to_owned()
+    } else if is_full(error) {
+        "the disk is full; free some space".to_owned()
+    } else if error.kind() == io::ErrorKind::ReadOnlyFilesystem {
+        "the file system is read-only; mount it for writing, or set AGENT_HOME to a folder on another".to_owned()
+    } else if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) {
+        format!("{error}; check that the folder exists and belongs to you")
+    } else {
+        format!("{error}; check the disk and the folder")
+    }
+}
+
+/// Whether there is no descriptor left, for this process or for the machine.
+pub(crate) fn is_shortage(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    [Errno::MFILE, Errno::NFILE].iter().any(|short| error.raw_os_error() == Some(short.raw_os_error()))
+}
+
+/// What a sync says of a file that is in no folder any more.
+#[derive(Debug, thiserror::Error)]
+#[error("the file was removed while it was in use")]
+struct Unlinked;
+
+/// The error of a file that was removed while it was open.
+pub(crate) fn unlinked() -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, Unlinked)
+}
+
+/// Whether this is [`unlinked`].
+pub(crate) fn is_removed(error: &io::Error) -> bool {
+    error.get_ref().and_then(|inner| inner.downcast_ref::<Unlinked>()).is_some()
 }
 
 /// Whether there is no room, on the disk or in the quota.
 fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
 }
+
+#[cfg(test)]
+mod tests;

@@ -127,6 +127,13 @@ pub(crate) fn birth() -> Vec<Record> {
     vec![opened(), accepted(mail(100, 0, MailKind::Input))]
 }
 
+/// Makes a pipe that nobody holds the other end of.
+#[cfg(target_os = "linux")]
+pub(crate) fn pipe(path: &Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+}
+
 /// A home in a folder of its own, on the disk of the machine.
 pub(crate) struct Home {
     pub(crate) folder: tempfile::TempDir,
@@ -184,6 +191,8 @@ struct Plan {
     left: Option<usize>,
     /// Whether files cannot be opened.
     closed: bool,
+    /// Whether there is no descriptor left.
+    starved: bool,
     /// Whether syncs wait, and how many do.
     shut: bool,
     waiting: usize,
@@ -222,6 +231,16 @@ impl FaultDisk {
 
     pub(crate) fn open_again(&self) {
         self.plan.0.lock().unwrap().closed = false;
+    }
+
+    /// From now on, or no more, there is no descriptor to open, list or read anything with.
+    pub(crate) fn starve(&self, starved: bool) {
+        self.plan.0.lock().unwrap().starved = starved;
+    }
+
+    fn fed(&self) -> io::Result<()> {
+        let starved = self.plan.0.lock().unwrap().starved;
+        if starved { Err(rustix::io::Errno::MFILE.into()) } else { Ok(()) }
     }
 
     /// A channel that closes when nobody holds this disk any more.
@@ -295,6 +314,7 @@ impl Disk for FaultDisk {
         RealDisk.create_new(path).map(|file| self.wrap(file))
     }
     fn open_append(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        self.fed()?;
         self.note(Op::Open, path, 0)?;
         RealDisk.open_append(path).map(|file| self.wrap(file))
     }
@@ -319,15 +339,18 @@ impl Disk for FaultDisk {
         RealDisk.remove(path)
     }
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.fed()?;
         RealDisk.read(path)
     }
     fn read_head(&self, path: &Path, max: u64) -> io::Result<Vec<u8>> {
+        self.fed()?;
         RealDisk.read_head(path, max)
     }
     fn read_from(&self, path: &Path, offset: u64) -> io::Result<Vec<u8>> {
         RealDisk.read_from(path, offset)
     }
     fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
+        self.fed()?;
         RealDisk.list(path)
     }
     fn exists(&self, path: &Path) -> bool {

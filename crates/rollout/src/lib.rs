@@ -4,6 +4,11 @@
 //! nothing of models, tools or other agents, repeats no effect, and never changes a line once it is written. Every
 //! effect on the file system goes through [`Disk`], so that a test can stop the process between any two.
 //!
+//! Descriptors: a file stays open as long as somebody holds its [`Writer`], one descriptor each, so a tree holds as many
+//! as it has agents with a session or with mail on its way, and an [`OwnerLock`] holds one. Syncing a folder, reading a
+//! file and recovering from a failed sync take one or two more for a moment. The limit of the process has to be above
+//! that; where it is not, [`Error::is_shortage`] says so, and no file is taken for damaged or absent.
+//!
 //! Entry points: [`Store`] finds, makes and opens files; [`Writer`] appends; [`State`] is what a file says, and
 //! [`Summary`] what lists keep of it.
 

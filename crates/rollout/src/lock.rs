@@ -8,6 +8,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use stdx::AbsPath;
 
+use crate::error::told;
+
 /// The file, never unlinked: two owners could otherwise hold locks on two files of one name.
 const NAME: &str = "owner.lock";
 
@@ -41,12 +43,20 @@ pub enum LockError {
     #[error("{} drives this tree", who(.0))]
     Owned(OwnerHint),
     /// The lock could not be made.
-    #[error("cannot lock `{}`: {source}; check that the folder exists and belongs to you", .file.display())]
+    #[error("cannot lock `{}`: {}", .file.display(), told(.source))]
     Io {
         /// The file.
         file: PathBuf,
         /// What the system said.
         source: Arc<io::Error>,
+    },
+    /// Something else has the lock's name.
+    #[error("`{}` is {what}, where a lock should be; move it away, then give this command again", .file.display())]
+    Odd {
+        /// Its path.
+        file: PathBuf,
+        /// What it is, with its article.
+        what: &'static str,
     },
 }
 
@@ -70,11 +80,13 @@ pub(crate) fn lock(folder: &AbsPath, hint: &OwnerHint) -> Result<OwnerLock, Lock
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.recursive(true).create(folder).map_err(|error| LockError::io(folder, error))?;
     let path = folder.join(NAME);
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let opened = options.read(true).write(true).create(true).truncate(false).open(&path);
+    // Looked at first, because a folder cannot be opened and a device may do something when it is.
+    if let Ok(facts) = fs::metadata(&path) {
+        ordinary(&path, &facts)?;
+    }
+    let opened = options().write(true).create(true).truncate(false).open(&path);
     let file = opened.map_err(|error| LockError::io(&path, error))?;
+    ordinary(&path, &file.metadata().map_err(|error| LockError::io(&path, error))?)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Err(LockError::Owned(self::hint(folder).unwrap_or_default())),
@@ -85,10 +97,42 @@ pub(crate) fn lock(folder: &AbsPath, hint: &OwnerHint) -> Result<OwnerLock, Lock
     Ok(lock)
 }
 
-/// What the lock's file says; nothing when it says nothing yet.
+/// Opens to be read, for its owner only when it is made, and at once: nobody waits for the other end of a pipe.
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    }
+    options
+}
+
+/// Refuses what is no ordinary file.
+fn ordinary(path: &AbsPath, facts: &fs::Metadata) -> Result<(), LockError> {
+    let kind = facts.file_type();
+    #[cfg(unix)]
+    let pipe = std::os::unix::fs::FileTypeExt::is_fifo(&kind);
+    #[cfg(not(unix))]
+    let pipe = false;
+    let what = match (kind.is_file(), kind.is_dir()) {
+        (true, _) => return Ok(()),
+        (_, true) => "a folder",
+        _ if pipe => "a pipe",
+        _ => "a socket or a device",
+    };
+    Err(LockError::Odd { file: path.to_path_buf(), what })
+}
+
+/// What the lock's file says; nothing when it says nothing yet, or is no file.
 pub(crate) fn hint(folder: &AbsPath) -> Option<OwnerHint> {
+    let path = folder.join(NAME);
+    ordinary(&path, &fs::metadata(&path).ok()?).ok()?;
     let mut bytes = Vec::new();
-    File::open(folder.join(NAME)).ok()?.take(MAX_HINT).read_to_end(&mut bytes).ok()?;
+    let file = options().open(&path).ok()?;
+    ordinary(&path, &file.metadata().ok()?).ok()?;
+    file.take(MAX_HINT).read_to_end(&mut bytes).ok()?;
     // A longer hint may just be being replaced by a shorter one: what follows the first value is passed over.
     serde_json::Deserializer::from_slice(&bytes).into_iter().next()?.ok()
 }

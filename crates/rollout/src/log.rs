@@ -1,5 +1,6 @@
 //! One open file: where its good part ends, and how much of that is known to be on the disk.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,6 +8,7 @@ use protocol::ThreadId;
 use stdx::{AbsPath, Timestamp};
 
 use crate::disk::{Disk, DiskFile};
+use crate::error::is_removed;
 use crate::line::encode;
 use crate::{Appended, Error, FileEnd, Record, State, Summary};
 
@@ -34,10 +36,10 @@ struct Tail {
     found: bool,
     /// A sync failed; the handle may have swallowed the error and is not to be synced again.
     suspect: bool,
-    /// A failed write left bytes behind `end` that could not be cut off.
+    /// A failed write left bytes behind `end` that could not be cut off yet.
     spoilt: Option<String>,
     /// Nothing more can be promised about this file.
-    lost: Option<String>,
+    lost: Option<Error>,
     buffer: Vec<u8>,
     /// What its lines come to, the transcript left out.
     state: State,
@@ -75,11 +77,20 @@ impl Log {
         Error::Refused { file: self.file.to_path_buf(), why: why.to_owned() }
     }
 
+    /// The file is not in its folder any more: nothing can be kept in it.
+    fn removed(&self, tail: &mut Tail) -> Error {
+        tail.lose(Error::Removed { file: self.file.to_path_buf() })
+    }
+
     /// One write for all records. Returns their place, and how many bytes now wait for a sync.
     pub(crate) fn append(&self, records: &[Record]) -> Result<(Appended, usize), Error> {
         // Held across one write, so that lines stand in the order of their ordinals; nobody awaits inside.
         let mut tail = self.tail();
-        if let Some(why) = tail.lost.as_ref().or(tail.spoilt.as_ref()) {
+        if let Some(error) = &tail.lost {
+            return Err(error.clone());
+        }
+        tail.cut_back();
+        if let Some(why) = &tail.spoilt {
             return Err(self.refused(why));
         }
         if tail.unsynced.len() > MAX_HELD {
@@ -144,14 +155,16 @@ impl Log {
     /// One sync, for everything that was written before it began. Appends go on meanwhile.
     pub(crate) fn sync(&self) -> Result<(), Error> {
         let (handle, mark) = {
-            let tail = self.tail();
-            if let Some(why) = &tail.lost {
-                return Err(self.refused(why));
+            let mut tail = self.tail();
+            if let Some(error) = &tail.lost {
+                return Err(error.clone());
             }
             if tail.suspect {
                 drop(tail);
                 return self.recover();
             }
+            // Whole lines are made durable whether or not what follows them can be cut off.
+            tail.cut_back();
             (Arc::clone(&tail.handle), tail.end.bytes)
         };
         match handle.sync_data() {
@@ -159,6 +172,7 @@ impl Log {
                 self.tail().settle(mark);
                 Ok(())
             }
+            Err(error) if is_removed(&error) => Err(self.removed(&mut self.tail())),
             Err(error) => {
                 tracing::warn!(file = %self.file, %error, "a sync failed; opening the file again");
                 self.tail().suspect = true;
@@ -176,17 +190,17 @@ impl Log {
         let path: &Path = &self.file;
         if tail.found {
             let why = "it could not be synced after it was opened, so what was read from it may not be on the disk";
-            tail.lost = Some(why.to_owned());
-            return Err(self.refused(why));
+            return Err(tail.lose(self.refused(why)));
         }
         let unsynced = |source| Error::Unsynced { file: path.to_path_buf(), source: Arc::new(source) };
-        let fresh = self.disk.open_append(path).map_err(unsynced)?;
+        let fresh = match self.disk.open_append(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(self.removed(tail)),
+            opened => opened.map_err(unsynced)?,
+        };
         let seen = fresh.len().map_err(unsynced)?;
         if seen < tail.synced || (seen > tail.end.bytes && tail.spoilt.is_none()) {
             let why = format!("it should have {} bytes and has {seen}: somebody else changed it", tail.end.bytes);
-            let error = self.refused(&why);
-            tail.lost = Some(why);
-            return Err(error);
+            return Err(tail.lose(self.refused(&why)));
         }
         self.disk.overwrite(path, tail.synced, &tail.unsynced).map_err(unsynced)?;
         if seen > tail.end.bytes {
@@ -210,6 +224,19 @@ pub(crate) fn as_written(time: Timestamp) -> Timestamp {
 }
 
 impl Tail {
+    /// Cuts off what a failed write left, if something is left of it.
+    fn cut_back(&mut self) {
+        if self.spoilt.is_some() && self.handle.set_len(self.end.bytes).is_ok() {
+            self.spoilt = None;
+        }
+    }
+
+    /// From now on everything is refused with `error`.
+    fn lose(&mut self, error: Error) -> Error {
+        self.lost = Some(error.clone());
+        error
+    }
+
     fn is_synced(&self) -> bool {
         !self.found && !self.suspect && self.unsynced.is_empty()
     }

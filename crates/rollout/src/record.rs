@@ -2,7 +2,7 @@
 //!
 //! A line is `{"timestamp","ordinal","type","payload"}`. Two more keys may stand beside them: `metadata` (of a
 //! `response_item`: what we know about the item, kept out of the item's own bytes) and `part` (`[k, n]`: the k-th of n
-//! lines that were one write; an incomplete group at the end of a file counts as torn).
+//! lines that were one write; a group that the end of a file cuts off counts as torn).
 
 use protocol::{
     AgentPath, Approval, EffectId, Item, MailId, Party, ProcessRecord, Sandbox, TaskEnd, TaskId, ThreadId, TreeId,

@@ -6,11 +6,17 @@ use std::time::SystemTime;
 use protocol::{ThreadId, TreeId};
 use stdx::{AbsPath, Timestamp};
 
-use crate::line::{decode_envelope, decode_line};
-use crate::{Disk, Entry, Error, Record, SessionMeta, Summary, checksum, read};
+use crate::error::{is_shortage, told};
+use crate::line::decode_envelope;
+use crate::read::Begin;
+use crate::{Disk, Entry, Error, SessionMeta, Summary, checksum, read};
 
 /// Bytes read of a file at first; doubled until its first write is in.
 const HEAD: u64 = 16 << 10;
+
+/// How long a file may say nothing while its agent is being made, in milliseconds: a minute, far more than two calls
+/// to the system take.
+const MAKING: i64 = 60_000;
 
 /// All rollouts there are.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +25,7 @@ pub struct Scan {
     pub heads: Vec<Head>,
     /// Files whose first write is not complete.
     pub unborn: Vec<Unborn>,
-    /// Files and folders that could not be read.
+    /// Files and folders that could not be read, and what is named like a rollout and is none.
     pub problems: Vec<Problem>,
 }
 
@@ -59,8 +65,10 @@ pub struct Problem {
 pub struct Files {
     /// Them, ordered by file name.
     pub files: Vec<FileFacts>,
-    /// Folders that could not be listed.
+    /// Folders that could not be listed, and what is named like a rollout and is no file.
     pub problems: Vec<Problem>,
+    /// Whether every folder was listed, so that a rollout that is not here is nowhere.
+    pub complete: bool,
 }
 
 /// A rollout that was listed and not opened.
@@ -81,19 +89,28 @@ pub struct FileFacts {
 pub enum Identity {
     /// An agent's.
     Agent(Box<SessionMeta>),
-    /// Nobody's: its first write is not complete.
+    /// Nobody's: its first write is not complete, and nothing follows it.
     Unborn(Unborn),
+    /// It cannot be told whose.
+    Odd(Problem),
+}
+
+impl FileFacts {
+    /// What a person is to be told of an unborn file that nobody else may claim: it does not even say of which tree it
+    /// was to be, and is too old to be an agent's that is being made just now.
+    pub fn stray(&self, unborn: &Unborn) -> Option<Problem> {
+        let old = stdx::now().millis_since(self.modified) > MAKING;
+        (unborn.tree.is_none() && old).then(|| {
+            let what = if self.bytes == 0 { "is empty" } else { "breaks off in its first line" };
+            Problem { file: self.file.clone(), why: format!("it {what}, so it is no agent's; it may be deleted") }
+        })
+    }
 }
 
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.file, self.why)
     }
-}
-
-enum Found {
-    Agent(Box<SessionMeta>),
-    Unborn(Option<TreeId>),
 }
 
 impl Scan {
@@ -120,12 +137,20 @@ pub(crate) fn thread_of(path: &Path) -> Option<ThreadId> {
     stem.get(stem.len().checked_sub(ID)?..)?.parse().ok()
 }
 
-/// Calls `each` for every rollout, newest folder first, until it returns true. What cannot be listed goes to `failed`.
+/// Something that was passed over on the way.
+enum Passed {
+    /// A folder that could not be listed.
+    Folder(std::io::Error),
+    /// It is named like a rollout and is none.
+    Odd(&'static str),
+}
+
+/// Calls `each` for every rollout, newest folder first, until it returns true. What is passed over goes to `passed`.
 fn walk(
     disk: &dyn Disk,
     sessions: &AbsPath,
-    each: &mut dyn FnMut(ThreadId, Entry) -> bool,
-    failed: &mut dyn FnMut(&Path, std::io::Error),
+    each: &mut dyn FnMut(ThreadId, Entry) -> Result<bool, Error>,
+    passed: &mut dyn FnMut(&Path, Passed),
 ) -> Result<(), Error> {
     /// Year, month and day.
     const LEVELS: usize = 3;
@@ -135,16 +160,20 @@ fn walk(
     };
     let mut open: Vec<(usize, Entry)> = top.into_iter().map(|entry| (1, entry)).collect();
     while let Some((level, entry)) = open.pop() {
-        if entry.folder && level <= LEVELS {
+        if let Some(thread) = thread_of(&entry.path) {
+            if entry.folder {
+                passed(&entry.path, Passed::Odd("a folder"));
+            } else if !entry.file {
+                passed(&entry.path, Passed::Odd("a link that leads nowhere, a pipe or a device"));
+            } else if each(thread, entry)? {
+                break;
+            }
+        } else if entry.folder && level <= LEVELS {
             match disk.list(&entry.path) {
                 Ok(below) => open.extend(below.into_iter().map(|entry| (level + 1, entry))),
-                Err(error) => failed(&entry.path, error),
+                Err(error) if is_shortage(&error) => return Err(Error::io("list", entry.path, error)),
+                Err(error) => passed(&entry.path, Passed::Folder(error)),
             }
-        } else if entry.file
-            && let Some(thread) = thread_of(&entry.path)
-            && each(thread, entry)
-        {
-            break;
         }
     }
     Ok(())
@@ -157,10 +186,12 @@ pub(crate) fn find(disk: &dyn Disk, sessions: &AbsPath, thread: ThreadId) -> Res
         if id == thread {
             file = AbsPath::new(entry.path).ok();
         }
-        file.is_some()
+        Ok(file.is_some())
     };
-    walk(disk, sessions, &mut each, &mut |folder, error| {
-        tracing::warn!(folder = %folder.display(), %error, "passed over a folder of rollouts");
+    walk(disk, sessions, &mut each, &mut |path, passed| {
+        if let Some(Problem { file, why }) = problem(path, &passed) {
+            tracing::warn!(%file, why, "passed over");
+        }
     })?;
     Ok(file)
 }
@@ -168,20 +199,23 @@ pub(crate) fn find(disk: &dyn Disk, sessions: &AbsPath, thread: ThreadId) -> Res
 /// The first write of every file.
 pub(crate) fn scan(disk: &dyn Disk, sessions: &AbsPath) -> Result<Scan, Error> {
     let mut scan = Scan::default();
-    let mut broken = Vec::new();
-    let mut each = |thread, entry: Entry| {
-        let Ok(file) = AbsPath::new(entry.path) else { return false };
-        match identify(disk, thread, &file) {
-            Ok(Identity::Agent(meta)) => {
-                scan.heads.push(Head { meta: *meta, file, modified: timestamp(entry.modified) });
+    let mut odd = Vec::new();
+    let mut each = |thread, entry| {
+        let Some(facts) = facts(thread, entry) else { return Ok(false) };
+        match identify(disk, &facts)? {
+            Identity::Agent(meta) => {
+                scan.heads.push(Head { meta: *meta, file: facts.file, modified: facts.modified });
             }
-            Ok(Identity::Unborn(unborn)) => scan.unborn.push(unborn),
-            Err(problem) => scan.problems.push(problem),
+            Identity::Unborn(unborn) => {
+                scan.problems.extend(facts.stray(&unborn));
+                scan.unborn.push(unborn);
+            }
+            Identity::Odd(problem) => scan.problems.push(problem),
         }
-        false
+        Ok(false)
     };
-    walk(disk, sessions, &mut each, &mut |folder, error| broken.extend(unlisted(folder, &error)))?;
-    scan.problems.extend(broken);
+    walk(disk, sessions, &mut each, &mut |path, passed| odd.extend(problem(path, &passed)))?;
+    scan.problems.extend(odd);
     scan.heads.sort_by(|a, b| a.file.cmp(&b.file));
     for twin in twins(&mut scan.heads) {
         let why = format!("another file carries the same id {}", twin.meta.id);
@@ -190,32 +224,47 @@ pub(crate) fn scan(disk: &dyn Disk, sessions: &AbsPath) -> Result<Scan, Error> {
     Ok(scan)
 }
 
-fn unlisted(folder: &Path, error: &std::io::Error) -> Option<Problem> {
-    AbsPath::new(folder).ok().map(|file| Problem { file, why: error.to_string() })
+fn problem(path: &Path, passed: &Passed) -> Option<Problem> {
+    let why = match passed {
+        Passed::Folder(error) => format!("it cannot be listed: {}", told(error)),
+        Passed::Odd(what) => format!("it is named like a rollout and is {what}; move it away"),
+    };
+    AbsPath::new(path).ok().map(|file| Problem { file, why })
+}
+
+fn facts(thread: ThreadId, entry: Entry) -> Option<FileFacts> {
+    let (bytes, modified) = (entry.bytes, timestamp(entry.modified));
+    AbsPath::new(entry.path).ok().map(|file| FileFacts { thread, file, bytes, modified })
 }
 
 /// Every file by name and length.
 pub(crate) fn files(disk: &dyn Disk, sessions: &AbsPath) -> Result<Files, Error> {
-    let Files { mut files, mut problems } = Files::default();
-    let mut each = |thread, entry: Entry| {
-        let modified = timestamp(entry.modified);
-        let facts = |file| FileFacts { thread, file, bytes: entry.bytes, modified };
-        files.extend(AbsPath::new(entry.path).ok().map(facts));
-        false
+    let Files { mut files, mut problems, .. } = Files::default();
+    let mut complete = true;
+    let mut each = |thread, entry| {
+        files.extend(facts(thread, entry));
+        Ok(false)
     };
-    walk(disk, sessions, &mut each, &mut |folder, error| problems.extend(unlisted(folder, &error)))?;
+    walk(disk, sessions, &mut each, &mut |path, passed| {
+        complete &= matches!(passed, Passed::Odd(_));
+        problems.extend(problem(path, &passed));
+    })?;
     files.sort_by(|a, b| a.file.cmp(&b.file));
-    Ok(Files { files, problems })
+    Ok(Files { files, problems, complete })
 }
 
 /// Whose file it is, by its first write.
-pub(crate) fn identify(disk: &dyn Disk, thread: ThreadId, file: &AbsPath) -> Result<Identity, Problem> {
-    let problem = |why| Problem { file: file.clone(), why };
-    match head(disk, file).map_err(problem)? {
-        Found::Agent(meta) if meta.id == thread => Ok(Identity::Agent(meta)),
-        Found::Agent(meta) => Err(problem(format!("its name does not carry its id {}", meta.id))),
-        Found::Unborn(tree) => Ok(Identity::Unborn(Unborn { file: file.clone(), thread, tree })),
-    }
+pub(crate) fn identify(disk: &dyn Disk, facts: &FileFacts) -> Result<Identity, Error> {
+    let FileFacts { thread, file, .. } = facts;
+    let odd = |why| Identity::Odd(Problem { file: file.clone(), why });
+    Ok(match head(disk, file) {
+        Ok(Begin::Agent(meta)) if meta.id == *thread => Identity::Agent(meta),
+        Ok(Begin::Agent(meta)) => odd(format!("its name does not carry its id {}", meta.id)),
+        Ok(Begin::Unborn(tree)) => Identity::Unborn(Unborn { file: file.clone(), thread: *thread, tree }),
+        Ok(Begin::Headless(why)) => odd(why),
+        Err(error) if is_shortage(&error) => return Err(Error::io("read", &**file, error)),
+        Err(error) => odd(format!("it cannot be read: {}", told(&error))),
+    })
 }
 
 /// Whether the last line of `file` is the one that a summary was made at.
@@ -234,41 +283,16 @@ fn twins(heads: &mut Vec<Head>) -> Vec<Head> {
     heads.extract_if(.., |head| !seen.insert(head.meta.id)).collect()
 }
 
-/// Reads a file as far as its first write goes.
-fn head(disk: &dyn Disk, file: &AbsPath) -> Result<Found, String> {
+/// Reads a file as far as it takes to know what it begins with.
+fn head(disk: &dyn Disk, file: &AbsPath) -> std::io::Result<Begin> {
     let mut max = HEAD;
     loop {
-        let bytes = disk.read_head(file, max).map_err(|error| error.to_string())?;
-        let whole = (bytes.len() as u64) < max;
-        if let Some(found) = first_write(&bytes)? {
-            return Ok(found);
-        }
-        if whole {
-            return Ok(Found::Unborn(first_line(&bytes)?.map(|(meta, _)| meta.session_id)));
+        let bytes = disk.read_head(file, max)?;
+        if let Some(begin) = read::begins(&bytes, (bytes.len() as u64) < max) {
+            return Ok(begin);
         }
         max *= 2;
     }
-}
-
-/// The first line and how many lines its write has, if the line is complete.
-fn first_line(bytes: &[u8]) -> Result<Option<(Box<SessionMeta>, usize)>, String> {
-    let Some(end) = bytes.iter().position(|b| *b == b'\n') else { return Ok(None) };
-    let line = decode_line(&bytes[..end]).map_err(|bad| bad.why)?;
-    let count = line.part.map_or(1, |[_, count]| count as usize);
-    match line.record {
-        Record::SessionMeta(meta) => Ok(Some((meta, count))),
-        other => Err(format!("it begins with a `{}` line, not with `session_meta`", stdx::one_line(other.kind(), 40))),
-    }
-}
-
-/// The first line, if its whole write is there.
-fn first_write(bytes: &[u8]) -> Result<Option<Found>, String> {
-    let Some((meta, count)) = first_line(bytes)? else { return Ok(None) };
-    let breaks = bytes.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(at, _)| at);
-    let Some(end) = breaks.into_iter().nth(count.saturating_sub(1)) else { return Ok(None) };
-    let mut born = false;
-    read::read(&bytes[..=end], |_| born = true);
-    Ok(Some(if born { Found::Agent(meta) } else { Found::Unborn(Some(meta.session_id)) }))
 }
 
 fn timestamp(time: SystemTime) -> Timestamp {

@@ -12,8 +12,8 @@ use stdx::AbsPath;
 use crate::log::{Log, as_written};
 use crate::sync::Syncer;
 use crate::{
-    Disk, Error, FileEnd, FileFacts, Files, Head, Identity, Lines, Loaded, LockError, OwnerHint, OwnerLock, Problem,
-    Record, Scan, SessionMeta, State, Summary, Writer,
+    Disk, Error, FileEnd, FileFacts, Files, Head, Identity, Lines, Loaded, LockError, OwnerHint, OwnerLock, Record,
+    Scan, SessionMeta, State, Summary, Writer,
 };
 use crate::{lock, read, scan};
 
@@ -111,6 +111,8 @@ impl Store {
             return Err(Error::Exists { thread, file: file.to_path_buf() });
         }
         if !disk.exists(day) {
+            // It may have been there before and have been removed.
+            self.inner.durable.remove(day.as_path());
             disk.create_dir_all(day).map_err(|error| Error::io("make", &**day, error))?;
             // The entry of the home itself; its parent may belong to somebody else and be unreadable.
             if let Some(above) = self.inner.home.parent()
@@ -191,7 +193,7 @@ impl Store {
         let disk = &self.inner.disk;
         let file = self.file_of(thread, slot)?;
         let mut loaded = read::fold(&file, &self.bytes(&file)?)?;
-        let handle = disk.open_append(&file).map_err(|error| Error::io("open", &*file, error))?;
+        let handle = disk.open_append(&file).map_err(|error| lost("open", &file, error))?;
         if loaded.torn > 0 {
             handle.set_len(loaded.end.bytes).map_err(|error| Error::io("repair", &*file, error))?;
             tracing::warn!(%file, bytes = loaded.torn, "cut off an unfinished write");
@@ -225,7 +227,7 @@ impl Store {
     }
 
     fn bytes(&self, file: &AbsPath) -> Result<Vec<u8>, Error> {
-        self.inner.disk.read(file).map_err(|error| Error::io("read", &**file, error))
+        self.inner.disk.read(file).map_err(|error| lost("read", file, error))
     }
 
     /// Where an agent's file is.
@@ -258,7 +260,7 @@ impl Store {
     /// The first lines of every rollout. Files that cannot be read are listed, never fatal.
     ///
     /// # Errors
-    /// When the folder of the sessions exists and cannot be listed.
+    /// When the folder of the sessions exists and cannot be listed, or there is no descriptor to read with.
     pub fn scan(&self) -> Result<Scan, Error> {
         let scan = scan::scan(&*self.inner.disk, &self.sessions())?;
         for head in &scan.heads {
@@ -275,12 +277,13 @@ impl Store {
         scan::files(&*self.inner.disk, &self.sessions())
     }
 
-    /// Whose file this is, by its first write.
+    /// Whose file this is, by its first write. What cannot be read, does not begin as a rollout, or is named after
+    /// another agent is [`Identity::Odd`].
     ///
     /// # Errors
-    /// When it cannot be read, does not begin as a rollout, or is named after another agent.
-    pub fn identify(&self, facts: &FileFacts) -> Result<Identity, Problem> {
-        scan::identify(&*self.inner.disk, facts.thread, &facts.file)
+    /// When there is no descriptor to read it with, so that nothing can be said about it.
+    pub fn identify(&self, facts: &FileFacts) -> Result<Identity, Error> {
+        scan::identify(&*self.inner.disk, facts)
     }
 
     /// As [`Store::load`], of a file that was listed.
@@ -353,12 +356,23 @@ impl Store {
 }
 
 /// Removes a file that nobody was told about, and its entry for good: an agent whose spawn was reported as failed
-/// must not be there after a loss of power.
+/// must not be there after a loss of power. Somebody else may have removed it already, and its folder as well.
 fn remove(disk: &dyn Disk, file: &AbsPath) -> Result<(), Error> {
-    let folder = file.parent();
-    disk.remove(file)
-        .and_then(|()| folder.map_or(Ok(()), |folder| disk.sync_dir(&folder)))
+    let gone = |done: io::Result<()>| match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    };
+    gone(disk.remove(file))
+        .and_then(|()| file.parent().map_or(Ok(()), |folder| gone(disk.sync_dir(&folder))))
         .map_err(|error| Error::io("take back", &**file, error))
+}
+
+/// The error of a file that was found before: if it is not there now, it was removed since.
+fn lost(doing: &'static str, file: &AbsPath, error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => Error::Removed { file: file.to_path_buf() },
+        _ => Error::io(doing, &**file, error),
+    }
 }
 
 impl Slot {

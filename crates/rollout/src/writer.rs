@@ -58,7 +58,8 @@ impl Writer {
     /// on the disk before a [`Writer::sync`] that begins later has returned.
     ///
     /// # Errors
-    /// When the write fails; then the file is as it was. When it could not be put back, every further append fails.
+    /// When the write fails; then the file is as it was. When it could not be put back, every further append tries
+    /// that first, and fails as long as it cannot be done.
     pub fn append(&self, records: &[Record]) -> Result<Appended, Error> {
         let (appended, waiting) = self.log.append(records)?;
         if waiting > MAX_UNSYNCED {
@@ -75,6 +76,7 @@ impl Writer {
     ///
     /// # Errors
     /// When the disk did not take it. Nothing since the last good sync may be acknowledged; a later call tries anew.
+    /// [`Error::Removed`] when the file is not in its folder any more; then everything fails.
     pub async fn sync(&self) -> Result<(), Error> {
         if self.log.is_synced() {
             return Ok(());

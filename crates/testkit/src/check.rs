@@ -8,7 +8,9 @@ use protocol::Item;
 
 use crate::fail::must;
 use crate::home::rollouts;
-use crate::{Request, Rollout};
+use crate::{Request, Rollout, Wire};
+
+mod meaning;
 
 /// Most bytes of one item: 10,000 tokens of four bytes, the hard cap of whatever enters a context.
 const MAX_ITEM: usize = 40_000;
@@ -16,19 +18,25 @@ const MAX_ITEM: usize = 40_000;
 /// How much of an item is shown when a check fails, in bytes.
 const SHOWN: usize = 300;
 
-/// Whether each request of an agent begins with all items of the one before it, and offers the same tools, to the byte.
+/// Whether each request of an agent begins with all items of the one before it over the same wire, and offers the same
+/// tools, to the byte.
+///
+/// The wires of turns, Chat and Messages, may take back their last word when it is the note that says "go on", and on
+/// the Chat wire the last text may grow by what is said right after it: texts in a row share a message there.
 ///
 /// # Errors
 /// Says which request does not, and where it departs.
 pub fn append_only(requests: &[Request]) -> Result<(), String> {
-    let mut before: HashMap<&str, &Request> = HashMap::new();
+    let mut before: HashMap<(&str, Wire), &Request> = HashMap::new();
     for request in requests {
         readable(request)?;
-        let Some(earlier) = before.insert(request.thread(), request) else { continue };
+        let Some(earlier) = before.insert((request.thread(), request.wire()), request) else { continue };
         let at = place(request);
-        for (index, old) in earlier.items().iter().enumerate() {
+        let kept = meaning::kept(earlier);
+        for (index, old) in kept.iter().enumerate() {
             let new = request.items().get(index);
-            if new != Some(old) {
+            let last = index + 1 == kept.len() && request.wire() == Wire::Chat;
+            if new != Some(old) && !(last && new.is_some_and(|new| meaning::grew(old, new))) {
                 let new = new.map_or("nothing".to_owned(), show);
                 let old = show(old);
                 return Err(format!(
@@ -79,6 +87,9 @@ pub fn closed(requests: &[Request]) -> Result<(), String> {
 /// Whether every item of every request is in the rollout of the agent that sent it, to the byte and in the same order.
 /// Asked after a run it shows that nothing reached a model that is not on disk.
 ///
+/// Over the Chat and Messages wires, whose bytes are others, the contents are compared: what was told, what the model
+/// said, its calls, their outputs and its reasoning, each in the order of the rollout.
+///
 /// # Errors
 /// Says which request holds which item that is not there.
 pub fn written(home: impl AsRef<Path>, requests: &[Request]) -> Result<(), String> {
@@ -90,6 +101,11 @@ pub fn written(home: impl AsRef<Path>, requests: &[Request]) -> Result<(), Strin
             return Err(format!("{}: this agent has no rollout", place(request)));
         };
         let payloads = rollout.raw("response_item");
+        if request.wire() != Wire::Responses {
+            meaning::written(request, &payloads)
+                .map_err(|error| format!("{}: {error} ({})", place(request), rollout.file().display()))?;
+            continue;
+        }
         let mut rest = payloads.iter();
         for (index, item) in request.items().iter().enumerate() {
             if !rest.any(|payload| payload == item.raw()) {

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crate::Server;
+use crate::{Server, Wire};
 
 /// One connection.
 pub(crate) struct Client {
@@ -41,7 +41,12 @@ impl Client {
     }
 
     pub(crate) fn send(&mut self, body: &str) {
-        let head = "POST /v1/responses HTTP/1.1\r\nHost: x\r\nThread-Id: t1\r\nSession-Id: s1\r\n";
+        self.send_over(Wire::Responses, body);
+    }
+
+    pub(crate) fn send_over(&mut self, wire: Wire, body: &str) {
+        let path = wire.path();
+        let head = format!("POST /v1{path} HTTP/1.1\r\nHost: x\r\nThread-Id: t1\r\nSession-Id: s1\r\n");
         self.write(&format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()));
     }
 

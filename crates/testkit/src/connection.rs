@@ -12,7 +12,7 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 use crate::script::{Step, steps};
 use crate::server::{Shared, refusal};
-use crate::{Ended, Gate, Reply, Request};
+use crate::{Ended, Gate, Reply, Request, Wire};
 
 /// Longest head of a request, in bytes: far over what any client sends, so that a stranger is cut off.
 const MAX_HEAD: usize = 64 * 1024;
@@ -31,14 +31,15 @@ pub(crate) async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
     let _ = stream.set_nodelay(true);
     let mut buffer = Vec::new();
     while let Ok(Some(raw)) = read(&mut stream, &mut buffer).await {
-        if raw.method != "POST" || !raw.path.ends_with("/responses") {
-            let (request, _) = Request::new(0, number, raw.headers, raw.body);
+        let wire = Wire::at(&raw.path).filter(|_| raw.method == "POST");
+        let Some(wire) = wire else {
+            let (request, _) = Request::new(Wire::Responses, 0, number, raw.headers, raw.body);
             if send(&mut stream, steps(&request, &Reply::new().status(404)), &[]).await != Ended::Sent {
                 return;
             }
             continue;
-        }
-        let (request, read) = shared.arrived(number, raw.headers, raw.body);
+        };
+        let (request, read) = shared.arrived(wire, number, raw.headers, raw.body);
         let reply = match read {
             Ok(()) => shared.think(&request),
             Err(error) => refusal(&format!("the body is not a request: {error}")),

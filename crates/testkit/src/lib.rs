@@ -32,3 +32,4 @@ pub use home::{Home, Rollout};
 pub use reply::Reply;
 pub use request::{Ended, Request};
 pub use server::Server;
+pub use wire::Wire;

@@ -62,6 +62,8 @@ pub(crate) struct Shape {
     pub(crate) done_line: bool,
     pub(crate) unannounced: bool,
     pub(crate) whole: bool,
+    pub(crate) uncounted: bool,
+    pub(crate) object_arguments: bool,
     pub(crate) split: Option<usize>,
     pub(crate) huge: Option<usize>,
 }
@@ -137,7 +139,8 @@ impl Reply {
         self.part(Part::Reasoning(opaque.into()))
     }
 
-    /// An item of any kind, sent as it stands: a [`Value`], or JSON text whose blanks matter.
+    /// An item of any kind, sent as it stands: a [`Value`], or JSON text whose blanks matter. On the Chat wire it is a
+    /// `delta`, on the Messages wire a content block.
     #[must_use]
     #[track_caller]
     pub fn raw_item(self, json: impl ToString) -> Self {
@@ -155,6 +158,21 @@ impl Reply {
     #[must_use]
     pub fn usage(mut self, input: u64, cached: u64, output: u64) -> Self {
         self.usage = Some([input, cached, output]);
+        self
+    }
+
+    /// The server says nothing about tokens.
+    #[must_use]
+    pub fn no_usage(mut self) -> Self {
+        self.shape.uncounted = true;
+        self
+    }
+
+    /// Arguments of calls are the object itself instead of a string that holds it, as some servers of the Chat wire
+    /// have it. Other wires are as ever.
+    #[must_use]
+    pub fn object_arguments(mut self) -> Self {
+        self.shape.object_arguments = true;
         self
     }
 
@@ -242,13 +260,14 @@ impl Reply {
         self.finish(Finish::Nothing)
     }
 
-    /// The reply ends with `response.incomplete` for this reason (`max_output_tokens`, `content_filter`).
+    /// The reply ends early for this reason (`max_output_tokens`, `content_filter`), in the words of the wire:
+    /// `response.incomplete` on Responses.
     #[must_use]
     pub fn incomplete(self, reason: impl Into<String>) -> Self {
         self.finish(Finish::Incomplete(reason.into()))
     }
 
-    /// The reply ends with `response.failed`.
+    /// The reply ends with an error inside the stream: `response.failed` on Responses.
     #[must_use]
     pub fn failed(self, code: impl Into<String>, message: impl Into<String>) -> Self {
         self.finish(Finish::Failed { code: code.into(), message: message.into() })
@@ -287,14 +306,14 @@ impl Reply {
         self
     }
 
-    /// The stream ends with `data: [DONE]`.
+    /// The stream ends with `data: [DONE]`, as it always does on the Chat wire.
     #[must_use]
     pub fn done_line(mut self) -> Self {
         self.shape.done_line = true;
         self
     }
 
-    /// Items are not announced one by one; they stand in `response.completed` only.
+    /// Items are not announced one by one; they stand in `response.completed` only. Of the Responses wire alone.
     #[must_use]
     pub fn unannounced(mut self) -> Self {
         self.shape.unannounced = true;

@@ -5,15 +5,18 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use protocol::{Call, Item, ItemKind, Role};
-use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
+
+use crate::Wire;
+
+mod read;
 
 /// One request. Cheap to clone.
 #[derive(Clone)]
 pub struct Request(Arc<Inner>);
 
 struct Inner {
+    wire: Wire,
     sequence: usize,
     connection: usize,
     arrived: Instant,
@@ -36,30 +39,24 @@ pub enum Ended {
     ClientLeft,
 }
 
-#[derive(Deserialize)]
-struct Body<'a> {
-    input: Vec<Item>,
-    #[serde(borrow, default)]
-    tools: Option<&'a RawValue>,
-}
-
 impl Request {
     /// # Errors
-    /// When the body is not a JSON object whose `input` is an array of items; the request goes on record anyway.
+    /// When the body is not a request of this wire; it goes on record anyway.
     pub(crate) fn new(
+        wire: Wire,
         sequence: usize,
         connection: usize,
         headers: Vec<(String, String)>,
         raw: Vec<u8>,
     ) -> (Self, Result<(), String>) {
         let json = serde_json::from_slice(&raw).unwrap_or(Value::Null);
-        let (input, tools, read) = match serde_json::from_slice::<Body<'_>>(&raw) {
-            Ok(body) => (body.input, body.tools.map_or("", RawValue::get).into(), Ok(())),
-            Err(error) => (Vec::new(), "".into(), Err(error.to_string())),
+        let (input, tools, read) = match read::body(wire, &raw) {
+            Ok((input, tools)) => (input, tools.into(), Ok(())),
+            Err(error) => (Vec::new(), "".into(), Err(error)),
         };
         let arrived = Instant::now();
         let ended = OnceLock::new();
-        (Self(Arc::new(Inner { sequence, connection, arrived, headers, raw, json, input, tools, ended })), read)
+        (Self(Arc::new(Inner { wire, sequence, connection, arrived, headers, raw, json, input, tools, ended })), read)
     }
 
     /// A request that never crossed a wire, to try a brain or a check on: this conversation, these tools.
@@ -68,7 +65,17 @@ impl Request {
             tools.iter().map(|name| serde_json::json!({"type": "function", "name": name})).collect();
         let input: Vec<&str> = input.iter().map(Item::raw).collect();
         let body = format!(r#"{{"stream":true,"tools":{},"input":[{}]}}"#, Value::from(tools), input.join(","));
-        Self::new(1, 1, vec![("thread-id".into(), thread.into())], body.into_bytes()).0
+        Self::over(Wire::Responses, thread, &body)
+    }
+
+    /// A request that never crossed a wire, with this body.
+    pub(crate) fn over(wire: Wire, thread: &str, body: &str) -> Self {
+        Self::new(wire, 1, 1, vec![("thread-id".into(), thread.into())], body.as_bytes().to_vec()).0
+    }
+
+    /// The wire it came over.
+    pub fn wire(&self) -> Wire {
+        self.0.wire
     }
 
     /// Its place among all requests of the server, from 1.
@@ -126,7 +133,8 @@ impl Request {
         self.header("session-id").unwrap_or_default()
     }
 
-    /// The conversation.
+    /// The conversation. Over the Chat and Messages wires these are items made of its messages: what the body says, in
+    /// its order. Texts that share a message of the Chat wire are told apart where fragments stand between markers.
     pub fn items(&self) -> &[Item] {
         &self.0.input
     }
@@ -144,7 +152,7 @@ impl Request {
     /// Names of the tools offered, in their order.
     pub fn tools(&self) -> Vec<&str> {
         let tools = self.0.json["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
-        tools.iter().filter_map(|tool| tool["name"].as_str()).collect()
+        tools.iter().filter_map(|tool| tool["name"].as_str().or(tool["function"]["name"].as_str())).collect()
     }
 
     /// How many replies of the model are in the conversation. Items of one reply stand together.

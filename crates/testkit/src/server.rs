@@ -12,11 +12,14 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::fail::{fail, must};
 use crate::gate::PATIENCE;
-use crate::{Ended, Reply, Request, connection};
+use crate::{Ended, Reply, Request, Wire, connection};
 
 type Brain = dyn Fn(&Request) -> Reply + Send + Sync;
 
 /// A model server whose replies a test decides. It ends, with all its connections, when it is dropped.
+///
+/// It speaks every [`Wire`]; the path of a request says which. A brain need not know: requests and replies are the same
+/// on each.
 ///
 /// It runs on its own thread, so tests with and without a runtime use it alike. The brain is called on that thread
 /// and must not block: to hold a request open, answer with [`Reply::wait_for`]. A panic in the brain answers that
@@ -170,12 +173,13 @@ impl Shared {
     /// Puts a request on record.
     pub(crate) fn arrived(
         &self,
+        wire: Wire,
         connection: usize,
         headers: Vec<(String, String)>,
         body: Vec<u8>,
     ) -> (Request, Result<(), String>) {
         let mut record = lock(&self.record);
-        let (request, read) = Request::new(record.requests.len() + 1, connection, headers, body);
+        let (request, read) = Request::new(wire, record.requests.len() + 1, connection, headers, body);
         record.requests.push(request.clone());
         record.running += 1;
         record.most = record.most.max(record.running);

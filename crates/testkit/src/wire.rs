@@ -1,11 +1,13 @@
-//! A reply as the events of the OpenAI Responses wire.
+//! The wires that the server speaks, and what their replies share.
 
 use std::fmt::Write as _;
 
-use serde_json::{Value, json};
-
 use crate::Request;
-use crate::reply::{Finish, Ids, Part, Reply, Shape};
+use crate::reply::{Ids, Part, Reply, Shape};
+
+mod chat;
+mod messages;
+mod responses;
 
 /// Most pieces that a text is streamed in; with more, a long text would only cost time.
 const MAX_PIECES: usize = 32;
@@ -13,70 +15,76 @@ const MAX_PIECES: usize = 32;
 /// Fewest characters of a piece.
 const MIN_PIECE: usize = 16;
 
-/// One event: its name and its JSON on one line.
+/// A protocol of models. Which one a request speaks is told by its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Wire {
+    /// OpenAI's newer one: `…/responses`. Items are canonical on it.
+    Responses,
+    /// What nearly every compatible server speaks: `…/chat/completions`.
+    Chat,
+    /// Anthropic's: `…/messages`.
+    Messages,
+}
+
+impl Wire {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Responses, Self::Chat, Self::Messages];
+
+    /// The name that a configuration has for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Responses => "responses",
+            Self::Chat => "chat",
+            Self::Messages => "messages",
+        }
+    }
+
+    /// The end of its path.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Responses => "/responses",
+            Self::Chat => "/chat/completions",
+            Self::Messages => "/messages",
+        }
+    }
+
+    /// The wire of a request to `path`.
+    pub(crate) fn at(path: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|wire| path.ends_with(wire.path()))
+    }
+}
+
+/// The events of `reply` on the wire of `request`, each as its bytes.
+pub(crate) fn events(request: &Request, reply: &Reply) -> Vec<Vec<u8>> {
+    let events = match request.wire() {
+        Wire::Responses => responses::events(request, reply),
+        Wire::Chat => chat::events(request, reply),
+        Wire::Messages => messages::events(request, reply),
+    };
+    events.iter().map(|event| event.frame(&reply.shape)).collect()
+}
+
+/// The whole reply as the one object that a server gives which does not stream.
+pub(crate) fn whole(request: &Request, reply: &Reply) -> String {
+    match request.wire() {
+        Wire::Responses => responses::whole(request, reply),
+        Wire::Chat => chat::whole(request, reply),
+        Wire::Messages => messages::whole(request, reply),
+    }
+}
+
+/// One event: its name, if it has one, and its JSON on one line.
 struct Event {
     name: &'static str,
     data: String,
 }
 
-/// The events of `reply`, each as its bytes on the wire. Item bytes are spliced in and never written anew.
-pub(crate) fn events(request: &Request, reply: &Reply) -> Vec<Vec<u8>> {
-    let mut out = Stream::default();
-    let base = base(request);
-    out.push("response.created", vec![("response", response(&base, "in_progress", &[], &[]))]);
-    if let Some(bytes) = reply.shape.huge {
-        out.push("response.padding", vec![("padding", Value::from("x".repeat(bytes)).to_string())]);
-    }
-    let items: Vec<String> = (0..reply.parts.len()).map(|index| item(request, reply, index)).collect();
-    if !reply.shape.unannounced {
-        for (index, (part, item)) in reply.parts.iter().zip(&items).enumerate() {
-            announce(&mut out, request, index, part, item);
-        }
-    }
-    let usage = [("usage", usage(request, reply).to_string())];
-    match &reply.finish {
-        Finish::Completed => {
-            out.push("response.completed", vec![("response", response(&base, "completed", &items, &usage))]);
-        }
-        Finish::Incomplete(reason) => {
-            let [usage] = usage;
-            let extra = [("incomplete_details", json!({ "reason": reason }).to_string()), usage];
-            out.push("response.incomplete", vec![("response", response(&base, "incomplete", &items, &extra))]);
-        }
-        Finish::Failed { code, message } => {
-            let extra = [("error", json!({ "code": code, "message": message }).to_string())];
-            out.push("response.failed", vec![("response", response(&base, "failed", &[], &extra))]);
-        }
-        Finish::Nothing => {}
-    }
-    let mut wire: Vec<Vec<u8>> = out.0.iter().map(|event| event.frame(&reply.shape)).collect();
-    if reply.shape.done_line {
-        wire.push(Event { name: "", data: "[DONE]".to_owned() }.frame(&reply.shape));
-    }
-    wire
-}
-
-/// The whole reply as the one object that a server gives which does not stream.
-pub(crate) fn whole(request: &Request, reply: &Reply) -> String {
-    let items: Vec<String> = (0..reply.parts.len()).map(|index| item(request, reply, index)).collect();
-    let extra = [("usage", usage(request, reply).to_string())];
-    response(&base(request), "completed", &items, &extra)
-}
-
-#[derive(Default)]
-struct Stream(Vec<Event>);
-
-impl Stream {
-    /// Adds an event. The values are JSON text.
-    fn push(&mut self, name: &'static str, fields: Vec<(&str, String)>) {
-        let mut data = format!(r#"{{"type":"{name}","sequence_number":{}"#, self.0.len());
-        append(&mut data, &fields);
-        data.push('}');
-        self.0.push(Event { name, data });
-    }
-}
-
 impl Event {
+    /// What ends a stream on wires that say so.
+    fn done() -> Self {
+        Self { name: "", data: "[DONE]".to_owned() }
+    }
+
     fn frame(&self, shape: &Shape) -> Vec<u8> {
         let end = if shape.crlf { "\r\n" } else { "\n" };
         let mut text = String::new();
@@ -91,38 +99,6 @@ impl Event {
     }
 }
 
-fn append(object: &mut String, fields: &[(&str, String)]) {
-    for (name, value) in fields {
-        let _ = write!(object, r#","{name}":{value}"#);
-    }
-}
-
-/// Ids follow from the conversation alone: the same request gets the same reply, to the byte.
-fn base(request: &Request) -> String {
-    let model = &request.json()["model"];
-    format!(r#""id":"resp_{}","object":"response","created_at":0,"model":{model}"#, request.items().len())
-}
-
-fn response(base: &str, status: &str, items: &[String], extra: &[(&str, String)]) -> String {
-    let mut object = format!(r#"{{{base},"status":"{status}","output":[{}]"#, items.join(","));
-    append(&mut object, extra);
-    object.push('}');
-    object
-}
-
-fn usage(request: &Request, reply: &Reply) -> Value {
-    let bytes: usize = reply.parts.iter().map(Part::bytes).sum();
-    let estimate = [(request.raw().len() / 4) as u64, 0, (bytes / 4 + 1) as u64];
-    let [input, cached, output] = reply.usage.unwrap_or(estimate);
-    json!({
-        "input_tokens": input,
-        "input_tokens_details": {"cached_tokens": cached},
-        "output_tokens": output,
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": input + output,
-    })
-}
-
 impl Part {
     fn bytes(&self) -> usize {
         match self {
@@ -132,95 +108,33 @@ impl Part {
     }
 }
 
-fn item_id(request: &Request, index: usize) -> String {
-    format!("item_{}_{index}", request.items().len())
+/// Tokens that the server says it counted: input, how much of it was cached, output. `None` when it says nothing.
+fn counts(request: &Request, reply: &Reply) -> Option<[u64; 3]> {
+    if reply.shape.uncounted {
+        return None;
+    }
+    let bytes: usize = reply.parts.iter().map(Part::bytes).sum();
+    let estimate = [(request.raw().len() / 4) as u64, 0, (bytes / 4 + 1) as u64];
+    Some(reply.usage.unwrap_or(estimate))
 }
 
-/// The finished item at `index`.
-fn item(request: &Request, reply: &Reply, index: usize) -> String {
-    let id = item_id(request, index);
-    let mut value = match &reply.parts[index] {
-        Part::Raw(json) => return json.clone(),
-        Part::Text { text, commentary } => {
-            let content = json!([{"type": "output_text", "text": text, "annotations": []}]);
-            let mut item =
-                json!({"type": "message", "id": id, "status": "completed", "role": "assistant", "content": content});
-            if *commentary {
-                item["phase"] = "commentary".into();
-            }
-            return item.to_string();
-        }
-        Part::Reasoning(opaque) => {
-            return json!({"type": "reasoning", "id": id, "summary": [], "encrypted_content": opaque}).to_string();
-        }
-        Part::Call { name, arguments } => {
-            json!({"type": "function_call", "id": id, "status": "completed", "name": name, "arguments": arguments})
-        }
-        Part::Custom { name, input } => {
-            json!({"type": "custom_tool_call", "id": id, "status": "completed", "name": name, "input": input})
-        }
-    };
+/// The id of the call at `index`. It follows from the conversation alone.
+fn call_id(request: &Request, reply: &Reply, index: usize) -> Option<String> {
     match reply.ids {
-        Ids::Unique => value["call_id"] = format!("call_{}_{index}", request.items().len()).into(),
-        Ids::Same => value["call_id"] = "call_0".into(),
-        Ids::Missing => {}
+        Ids::Unique => Some(format!("call_{}_{index}", request.items().len())),
+        Ids::Same => Some("call_0".to_owned()),
+        Ids::Missing => None,
     }
-    value.to_string()
 }
 
-/// The events that lead up to a finished item, and the one that says that it is finished.
-fn announce(out: &mut Stream, request: &Request, index: usize, part: &Part, item: &str) {
-    let id = Value::from(item_id(request, index)).to_string();
-    let at = |rest: Vec<(&'static str, String)>| {
-        let mut fields = vec![("item_id", id.clone()), ("output_index", index.to_string())];
-        fields.extend(rest);
-        fields
-    };
-    let quote = |text: &str| Value::from(text).to_string();
-    let begun = match part {
-        Part::Raw(json) => json.clone(),
-        _ => begun(item),
-    };
-    out.push("response.output_item.added", vec![("output_index", index.to_string()), ("item", begun)]);
+/// The call that a part is on wires that know functions only: its name, and its arguments. Free text is the one
+/// argument of the function that stands in.
+fn function(part: &Part) -> Option<(&str, String)> {
     match part {
-        Part::Text { text, .. } => {
-            let content = |text: &str| json!({"type": "output_text", "text": text, "annotations": []}).to_string();
-            let zero = ("content_index", "0".to_owned());
-            out.push("response.content_part.added", at(vec![zero.clone(), ("part", content(""))]));
-            for piece in pieces(text) {
-                out.push("response.output_text.delta", at(vec![zero.clone(), ("delta", quote(piece))]));
-            }
-            out.push("response.output_text.done", at(vec![zero.clone(), ("text", quote(text))]));
-            out.push("response.content_part.done", at(vec![zero, ("part", content(text))]));
-        }
-        Part::Call { arguments, .. } => {
-            for piece in pieces(arguments) {
-                out.push("response.function_call_arguments.delta", at(vec![("delta", quote(piece))]));
-            }
-            out.push("response.function_call_arguments.done", at(vec![("arguments", quote(arguments))]));
-        }
-        Part::Custom { input, .. } => {
-            for piece in pieces(input) {
-                out.push("response.custom_tool_call_input.delta", at(vec![("delta", quote(piece))]));
-            }
-            out.push("response.custom_tool_call_input.done", at(vec![("input", quote(input))]));
-        }
-        Part::Reasoning(_) | Part::Raw(_) => {}
+        Part::Call { name, arguments } => Some((name, arguments.clone())),
+        Part::Custom { name, input } => Some((name, serde_json::json!({ "input": input }).to_string())),
+        Part::Text { .. } | Part::Reasoning(_) | Part::Raw(_) => None,
     }
-    out.push("response.output_item.done", vec![("output_index", index.to_string()), ("item", item.to_owned())]);
-}
-
-/// The item as it is announced: under way, with nothing in it.
-fn begun(item: &str) -> String {
-    let mut value: Value = serde_json::from_str(item).unwrap_or_default();
-    let empty =
-        [("content", json!([])), ("arguments", "".into()), ("input", "".into()), ("status", "in_progress".into())];
-    for (key, empty) in empty {
-        if let Some(field) = value.get_mut(key) {
-            *field = empty;
-        }
-    }
-    value.to_string()
 }
 
 /// `text` in at most [`MAX_PIECES`] pieces.
@@ -235,3 +149,6 @@ fn pieces(text: &str) -> Vec<&str> {
     }
     out
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,7 +64,7 @@ async fn the_answer_of_a_task_comes_when_it_ends() {
     assert_eq!(ask(&client, Op::Ping).await.unwrap(), Reply::Pong);
     let end = TaskEnd { outcome: Outcome::Errored, text: None, reason: Some("spent".to_owned()) };
     scene.desk.end.send_replace(Some(end.clone()));
-    let answer = Answer { task, agent: AgentPath::root(), end, fault: None, seq: 0 };
+    let answer = Answer { task, agent: AgentPath::root(), end, fault: None, seq: None };
     assert_eq!(within(wait).await.unwrap().unwrap(), Reply::Answered(answer));
 }
 

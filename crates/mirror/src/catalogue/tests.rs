@@ -94,19 +94,118 @@ async fn a_row_that_is_ahead_is_replaced() {
     assert_eq!(home.count("SELECT count(*) FROM thread_spawn_edges WHERE status = 'open'"), 2);
 }
 
+/// Whatever a listing had to tell, without what differs from run to run.
+fn told(home: &Home, catalogue: &Catalogue) -> String {
+    let one = |problem: &Problem| format!("{problem}").replace(home.path().as_os_str().to_str().unwrap(), "~");
+    catalogue.problems.iter().map(one).collect::<Vec<_>>().join("\n")
+}
+
+/// Nothing but a person removes a rollout, so its row is not forgotten but told of, until the file is back.
 #[tokio::test]
-async fn rows_without_a_file_go() {
+async fn a_rollout_that_is_gone_is_told_each_time() {
+    let home = Home::new();
+    let writers = home.tree(1, 7).await;
+    home.tree(20, 2).await;
+    let mirror = home.mirror();
+    home.catalogue(&mirror);
+    mirror.flush().await.unwrap();
+    let file = writers[2].file();
+    let bytes = fs::read(file).unwrap();
+    fs::remove_file(file).unwrap();
+    for _ in 0..2 {
+        let catalogue = mirror.catalogue(&home.store, Some(tree(1))).unwrap();
+        assert_eq!(split(&catalogue), (6, 0));
+        expect_test::expect!["~/sessions/2026/11/30/rollout-2026-11-30T15-13-02-01939d5e-0000-7000-8000-000000000003.jsonl: the rollout of /root/agent_3 in the tree 01939d5e-0000-7000-8000-000000000001 was there and is gone; put it back, or delete `~/state.sqlite`, which is made anew from the rollouts, to forget it"]
+            .assert_eq(&told(&home, &catalogue));
+        assert_eq!(mirror.catalogue(&home.store, Some(tree(20))).unwrap().problems, []);
+        mirror.flush().await.unwrap();
+        assert_eq!(home.count("SELECT count(*) FROM threads"), 9);
+    }
+    fs::write(file, bytes).unwrap();
+    assert_eq!(split(&home.catalogue(&mirror)), (9, 0));
+    // All at once: a sentence a tree, however many agents it had.
+    fs::remove_dir_all(home.path().join("sessions")).unwrap();
+    let catalogue = mirror.catalogue(&home.store, None).unwrap();
+    assert_eq!((catalogue.agents.len(), catalogue.problems.len()), (0, 2));
+    let whys = told(&home, &catalogue);
+    let whys: Vec<&str> =
+        whys.lines().filter_map(|line| line.split_once(".jsonl: ")?.1.split_once("; ")).map(|(why, _)| why).collect();
+    expect_test::expect![[r#"
+        the rollouts of /root, /root/agent_2, /root/agent_3 and 4 more in the tree 01939d5e-0000-7000-8000-000000000001 were there and are gone
+        the rollouts of /root, /root/agent_21 in the tree 01939d5e-0000-7000-8000-000000000014 were there and are gone"#]]
+    .assert_eq(&whys.join("\n"));
+    // Without its mirror nobody knows of them.
+    drop(mirror);
+    fs::remove_file(home.database()).unwrap();
+    assert_eq!(home.catalogue(&home.mirror()).agents.len(), 0);
+}
+
+#[tokio::test]
+async fn many_trees_that_are_gone_are_counted() {
+    let home = Home::new();
+    for n in 1..=10 {
+        home.tree(n, 1).await;
+    }
+    let mirror = home.mirror();
+    home.catalogue(&mirror);
+    mirror.flush().await.unwrap();
+    fs::remove_dir_all(home.path().join("sessions")).unwrap();
+    let catalogue = mirror.catalogue(&home.store, None).unwrap();
+    assert_eq!(catalogue.problems.len(), 9);
+    let last = catalogue.problems.last().map(|problem| problem.why.clone()).unwrap();
+    assert_eq!(last, "rollouts of 2 more trees were there and are gone");
+}
+
+/// It lies beside its name as `….unborn`, and a row that cannot be read names nobody.
+#[tokio::test]
+async fn rows_of_nobody_go() {
     let home = Home::new();
     let writers = home.tree(1, 3).await;
     let mirror = home.mirror();
     home.catalogue(&mirror);
     mirror.flush().await.unwrap();
+    home.store.set_aside(writers[1].file()).unwrap();
     fs::remove_file(writers[2].file()).unwrap();
-    let catalogue = mirror.catalogue(&home.store, Some(tree(1))).unwrap();
-    assert_eq!(split(&catalogue), (2, 0));
+    home.sql().execute("UPDATE threads SET seal = seal + 1 WHERE thread LIKE '%3'", []).unwrap();
+    assert_eq!(split(&home.catalogue(&mirror)), (1, 0));
     mirror.flush().await.unwrap();
-    assert_eq!(home.count("SELECT count(*) FROM threads"), 2);
-    assert_eq!(home.count("SELECT count(*) FROM thread_spawn_edges"), 2);
+    assert_eq!(home.count("SELECT count(*) FROM threads"), 1);
+    assert_eq!(home.count("SELECT count(*) FROM thread_spawn_edges"), 1);
+}
+
+/// An agent whose first write was damaged later is listed; one whose first line is, is named by its row.
+#[tokio::test]
+async fn damage_in_the_first_write_hides_nobody() {
+    let home = Home::new();
+    let writers = home.tree(1, 3).await;
+    for (writer, line) in writers.iter().zip([1, 2, 0]) {
+        writer.append_synced(&[words("later")]).await.unwrap();
+        let mirror = home.mirror();
+        home.catalogue(&mirror);
+        mirror.flush().await.unwrap();
+        drop(mirror);
+        let bytes = fs::read(writer.file()).unwrap();
+        let mut lines: Vec<&[u8]> = bytes.split_inclusive(|b| *b == b'\n').collect();
+        lines[line] = b"\xff\n";
+        fs::write(writer.file(), lines.concat()).unwrap();
+    }
+    for known in [true, false] {
+        let mirror = home.mirror();
+        if !known {
+            home.sql().execute("DELETE FROM threads", []).unwrap();
+        }
+        for of in [None, Some(tree(1))] {
+            let catalogue = mirror.catalogue(&home.store, of).unwrap();
+            let skipped: Vec<usize> = catalogue.agents.iter().map(|known| known.summary.skipped).collect();
+            assert_eq!((&skipped[..], &catalogue.unborn[..]), (&[1, 1][..], &[][..]));
+            assert_eq!(summaries(&catalogue), home.truth());
+            let why = "its first line, which should be `session_meta`, cannot be read";
+            assert_eq!(catalogue.problems.len(), 1);
+            assert!(catalogue.problems[0].why.starts_with(why), "{}", catalogue.problems[0]);
+            let named = "; it was the rollout of /root/agent_3 in the tree 01939d5e-0000-7000-8000-000000000001";
+            assert_eq!(catalogue.problems[0].why.ends_with(named), known);
+        }
+    }
 }
 
 #[tokio::test]

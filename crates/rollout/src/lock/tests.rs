@@ -45,6 +45,52 @@ fn a_hint_may_say_nothing() {
     drop(lock);
 }
 
+/// Nobody waits for it, and it is called by its name.
+#[test]
+fn what_is_no_lock_is_told() {
+    let home = Home::new();
+    let (tree, folder) = (crate::fixture::id(1), home.store.tree_folder(crate::fixture::id(1)));
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join(NAME);
+    let told = |what: &str| {
+        assert_eq!(home.store.owner(tree), None);
+        let error = home.store.lock(tree, &hint(42)).unwrap_err();
+        let place = path.display();
+        let said = format!("`{place}` is {what}, where a lock should be; move it away, then give this command again");
+        assert_eq!(error.to_string(), said);
+    };
+    fs::create_dir(&path).unwrap();
+    told("a folder");
+    fs::remove_dir(&path).unwrap();
+    #[cfg(target_os = "linux")]
+    {
+        crate::fixture::pipe(&path);
+        told("a pipe");
+        fs::remove_file(&path).unwrap();
+    }
+    #[cfg(unix)]
+    {
+        let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        told("a socket or a device");
+        fs::remove_file(&path).unwrap();
+    }
+    assert!(home.store.lock(tree, &hint(42)).is_ok());
+}
+
+#[test]
+fn a_lock_that_cannot_be_made_says_what_to_do() {
+    use rustix::io::Errno;
+    let file = AbsPath::new("/x/owner.lock").unwrap();
+    let said = |errno: Errno| LockError::io(&file, errno.into()).to_string();
+    let errnos = [Errno::NOSPC, Errno::ROFS, Errno::MFILE, Errno::ACCESS];
+    expect_test::expect![[r#"
+        cannot lock `/x/owner.lock`: the disk is full; free some space
+        cannot lock `/x/owner.lock`: the file system is read-only; mount it for writing, or set AGENT_HOME to a folder on another
+        cannot lock `/x/owner.lock`: too many open files; raise the limit with `ulimit -n`, or lower max_resident or max_running
+        cannot lock `/x/owner.lock`: Permission denied (os error 13); check that the folder exists and belongs to you"#]]
+    .assert_eq(&errnos.map(said).join("\n"));
+}
+
 /// Not a test of its own: what the process that the next test starts does.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the test tells its own copy what to do")]

@@ -66,6 +66,32 @@ fn groups_count_together() {
     );
 }
 
+/// Its last line is there, so it was written to its end; zeros, and a missing end, are what a crash leaves.
+#[test]
+fn a_damaged_group_at_the_end_is_kept() {
+    let whole = file(&[first(), vec![turn_end(2, Outcome::Completed), words("a"), words("b")]]);
+    for (line, expect) in [
+        (
+            3,
+            expect![
+                "1:session_meta 2:edge 3:mail 5:response_item 6:response_item | skipped 1, unknown 0, torn 0, last 6"
+            ],
+        ),
+        (4, expect!["1:session_meta 2:edge 3:mail 4:turn_end 6:response_item | skipped 1, unknown 0, torn 0, last 6"]),
+        (5, expect!["1:session_meta 2:edge 3:mail | skipped 0, unknown 0, torn 366, last 3"]),
+    ] {
+        check(&edit(&whole, line, b"\xff\n"), expect);
+    }
+    check(&edit(&whole, 4, b"\0\n"), expect!["1:session_meta 2:edge 3:mail | skipped 0, unknown 0, torn 366, last 3"]);
+    check(&edit(&whole, 3, b"\0\n"), expect!["1:session_meta 2:edge 3:mail | skipped 1, unknown 0, torn 366, last 3"]);
+    // Zeros long before it, or behind its end, are not its own.
+    let two = file(&[vec![turn(3)], vec![turn(4)], vec![words("a"), words("b"), words("c")]]);
+    check(
+        &[&edit(&edit(&two, 0, b"\0\n"), 2, b"\xff\n")[..], b"\0\n"].concat(),
+        expect!["2:event_msg 4:response_item 5:response_item | skipped 3, unknown 0, torn 0, last 5"],
+    );
+}
+
 #[test]
 fn a_damaged_group_in_the_middle_is_kept() {
     let whole = file(&[first(), vec![turn_end(2, Outcome::Completed), words("a"), words("b")], vec![turn(3)]]);

@@ -183,6 +183,29 @@ async fn a_spawn_that_fails_leaves_nothing() {
     home.store.create(meta(1), birth()).await.unwrap();
 }
 
+/// Folders that were removed meanwhile are made anew, and durable anew.
+#[tokio::test]
+async fn an_agent_can_be_made_where_everything_was_removed() {
+    let disk = FaultDisk::default();
+    let home = Home::on(Arc::new(disk.clone()));
+    home.store.create(meta(1), birth()).await.unwrap();
+    let before = disk.count(Op::SyncDir);
+    std::fs::remove_dir_all(home.store.home().join("sessions")).unwrap();
+    home.store.create(meta(2), birth()).await.unwrap();
+    // As for the first: the folder above the home, the home, sessions, year, month and day.
+    assert_eq!(disk.count(Op::SyncDir), before + 6);
+    // And one that goes while it is made is not there, and nothing is left to be taken back.
+    let folder = home.store.home().join("sessions");
+    disk.hold();
+    let mut spawn = Box::pin(home.store.create(meta(3), birth()));
+    assert!(poll_immediate(&mut spawn).await.is_none());
+    let wait = disk.clone();
+    tokio::task::spawn_blocking(move || wait.await_held()).await.unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    disk.release();
+    assert!(matches!(spawn.await, Err(Error::Removed { .. })));
+}
+
 #[tokio::test]
 async fn children_made_side_by_side_share_syncs_of_folders() {
     let disk = FaultDisk::default();

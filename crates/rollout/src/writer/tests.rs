@@ -66,7 +66,10 @@ async fn a_failed_write_that_cannot_be_put_back_stops_the_writer() {
     let writer = root(&home).await;
     writer.append(&[words("a")]).unwrap();
     disk.fail(Op::Write, Fault::Short(17, ErrorKind::Other));
-    disk.fail(Op::SetLen, Fault::Error(ErrorKind::Other));
+    // When it is written, when the next one is, and when what was before is synced.
+    for _ in 0..3 {
+        disk.fail(Op::SetLen, Fault::Error(ErrorKind::Other));
+    }
     writer.append(&[words("b")]).unwrap_err();
     let error = writer.append(&[words("c")]).unwrap_err();
     assert!(matches!(error, Error::Refused { .. }), "{error}");
@@ -77,6 +80,72 @@ async fn a_failed_write_that_cannot_be_put_back_stops_the_writer() {
     assert_eq!(opened.loaded.torn, 17);
     opened.writer.append(&[words("d")]).unwrap();
     assert_eq!(texts(&home.store), ["a", "d"]);
+}
+
+/// Whatever comes next, an append or a sync, cuts off what could not be cut off before.
+#[tokio::test]
+async fn a_writer_that_stopped_goes_on_when_it_can() {
+    let (disk, home) = faulty();
+    let writer = root(&home).await;
+    writer.append(&[words("a")]).unwrap();
+    for (round, text) in [(0, "c"), (1, "d")] {
+        let good = size(&writer);
+        disk.fail(Op::Write, Fault::Short(17, ErrorKind::Other));
+        disk.fail(Op::SetLen, Fault::Error(ErrorKind::Other));
+        writer.append(&[words("b")]).unwrap_err();
+        assert_eq!(size(&writer), good + 17);
+        if round == 1 {
+            writer.sync().await.unwrap();
+            assert_eq!(size(&writer), good);
+        }
+        writer.append(&[words(text)]).unwrap();
+        assert_eq!(texts(&home.again()), ["a", "c", "d"][..round + 2]);
+    }
+    assert!(crate::check(&home.again().read(id(1)).unwrap().lines).is_empty());
+}
+
+/// A file without a name takes every byte and every sync, and keeps none of them.
+#[tokio::test]
+async fn what_goes_into_a_removed_file_is_not_acknowledged() {
+    let home = Home::new();
+    let writer = root(&home).await;
+    let (file, bytes) = (writer.file().clone(), std::fs::read(writer.file()).unwrap());
+    std::fs::remove_dir_all(home.store.home().join("sessions")).unwrap();
+    let error = writer.append_synced(&[words("a")]).await.unwrap_err();
+    expect_test::expect!["was removed while it was in use, so what its agent does can no longer be kept; put the file back from a copy and resume the tree, or give the task to a new agent"]
+        .assert_eq(error.to_string().split("` ").last().unwrap());
+    assert!(error.to_string().contains(&file.to_string()));
+    // From then on everything is refused, in the same words; also whoever opens it anew hears them.
+    for error in [
+        writer.append(&[words("b")]).unwrap_err(),
+        writer.sync().await.unwrap_err(),
+        home.store.writer(id(1)).unwrap_err(),
+        home.store.open(id(1)).unwrap_err(),
+        home.store.load(id(1)).unwrap_err(),
+    ] {
+        assert!(matches!(error, Error::Removed { .. }), "{error}");
+    }
+    // A copy in its place is another file: the old writer stays away from it, a new one goes on with it.
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, &bytes).unwrap();
+    assert!(matches!(writer.append(&[words("c")]), Err(Error::Removed { .. })));
+    home.store.writer(id(1)).unwrap().append_synced(&[words("d")]).await.unwrap();
+    assert_eq!(texts(&home.again()), ["d"]);
+}
+
+/// The same when the copy is there before anybody noticed, and when the sync had failed for another reason.
+#[tokio::test]
+async fn a_file_that_was_replaced_was_removed() {
+    let (disk, home) = faulty();
+    let writer = root(&home).await;
+    let copy = home.folder.path().join("copy");
+    std::fs::copy(writer.file(), &copy).unwrap();
+    std::fs::rename(&copy, writer.file()).unwrap();
+    assert!(matches!(writer.append_synced(&[words("a")]).await, Err(Error::Removed { .. })));
+    let second = home.store.create(meta(2), birth()).await.unwrap();
+    std::fs::remove_file(second.file()).unwrap();
+    disk.fail(Op::Sync, Fault::Error(ErrorKind::Other));
+    assert!(matches!(second.append_synced(&[words("a")]).await, Err(Error::Removed { .. })));
 }
 
 #[tokio::test]
@@ -207,8 +276,9 @@ async fn the_thread_ends_with_the_last_writer() {
     let (disk, home) = faulty();
     let writer = root(&home).await;
     let gone = disk.until_dropped();
-    drop((disk, home));
-    // A writer outlives its store, and still syncs: its folder is gone, its file is not.
+    let Home { folder: _folder, store } = home;
+    drop((disk, store));
+    // A writer outlives its store, and still syncs.
     writer.append_synced(&[words("a")]).await.unwrap();
     assert_eq!(gone.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty));
     drop(writer);

@@ -129,3 +129,88 @@ fn an_unreadable_request_passes_no_check() {
     assert!(std::panic::catch_unwind(|| assert_written(Home::new(), &[request("a", &[])])).is_err());
     assert!(std::panic::catch_unwind(|| assert_invariants(Home::new(), &[])).is_err());
 }
+
+/// A request of the Messages wire: who speaks, and each text of it.
+fn turns(messages: &[(&str, &[&str])]) -> Request {
+    let block = |text: &&str| serde_json::json!({"type": "text", "text": text});
+    let message = |(role, texts): &(&str, &[&str])| serde_json::json!({"role": role, "content": texts.iter().map(block).collect::<Vec<_>>()});
+    let messages: Vec<_> = messages.iter().map(message).collect();
+    let body = serde_json::json!({"max_tokens": 1, "messages": messages}).to_string();
+    Request::over(Wire::Messages, "a", &body)
+}
+
+/// A request of the Chat wire: one message of a user.
+fn chat(text: &str) -> Request {
+    let body = serde_json::json!({"messages": [{"role": "user", "content": text}]}).to_string();
+    Request::over(Wire::Chat, "a", &body)
+}
+
+#[test]
+fn wires_of_turns_append_as_they_can() {
+    let note = "<system_note>\nGo on.\n</system_note>";
+    let noted = turns(&[("user", &["1"]), ("assistant", &["half"]), ("user", &[note])]);
+    let more = turns(&[("user", &["1"]), ("assistant", &["half", "whole"]), ("user", &["2"])]);
+    check(append_only(&[noted, more.clone()]), expect!["holds"]);
+    let other = turns(&[("user", &["1"]), ("assistant", &["other"]), ("user", &["2"])]);
+    assert!(append_only(&[more.clone(), other]).is_err());
+    check(append_only(&[chat("1"), chat("1\n\n2")]), expect!["holds"]);
+    assert!(append_only(&[chat("1"), chat("12")]).is_err(), "another text, not one more");
+    assert!(append_only(&[turns(&[("user", &["1"])]), turns(&[("user", &["1\n\n2"])])]).is_err());
+    // Each wire has a prefix of its own.
+    check(append_only(&[request("a", &[user("x")]), more, chat("1"), request("a", &[user("x")])]), expect!["holds"]);
+}
+
+#[test]
+fn what_is_sent_over_wires_of_turns_is_written() {
+    let home = Home::new();
+    let line = |kind: &str, payload: &str| format!(r#"{{"timestamp":"t","type":"{kind}","payload":{payload}}}"#);
+    let meta = line("session_meta", r#"{"id":"a","agent_path":"/root"}"#);
+    let thought = r#"{"type":"reasoning","wire":"messages","provider":"p","block":{"type":"sealed", "data":"x"}}"#;
+    let items = [user("1"), Item::message(Role::Developer, "late"), user("2")];
+    let mut lines: Vec<String> = items.iter().map(|item| line("response_item", item.raw())).collect();
+    lines.push(line("response_item", thought));
+    lines.push(line("response_item", Item::custom_call("c", "patch", "free \"text\"").raw()));
+    lines.push(line("response_item", output("c").raw()));
+    home.write("sessions/2026/01/02/rollout-1-a.jsonl", &format!("{meta}\n{}\n", lines.join("\n")));
+    let seen = |request: Request| {
+        let seen = written(&home, &[request]);
+        // The file stands at the end.
+        seen.map_err(|error| error[..error.rfind(" (").unwrap()].to_owned())
+    };
+    check(seen(chat("1\n\n<system_note>\nlate\n</system_note>\n\n2")), expect!["holds"]);
+    check(
+        seen(chat("1\n\n2\n\n3")),
+        expect![[
+            r#"request 1 of thread `a`: this was told and is not written, or out of order: "3" ($AGENT_HOME/sessions/2026/01/02/rollout-1-a.jsonl)"#
+        ]],
+    );
+    assert!(seen(chat("2\n\n1")).is_err(), "out of order");
+    let body = |block: &str, input: &str, text: &str| {
+        let body = format!(
+            r#"{{"max_tokens":1,"messages":[{{"role":"user","content":[{{"type":"text","text":"1"}}]}},
+            {{"role":"assistant","content":[{block},{{"type":"tool_use","id":"c","name":"patch","input":{input}}}]}},
+            {{"role":"user","content":[{{"type":"tool_result","tool_use_id":"c","content":"{text}"}}]}}]}}"#
+        );
+        Request::over(Wire::Messages, "a", &body)
+    };
+    let (block, input) = (r#"{"type":"sealed", "data":"x"}"#, r#"{"input": "free \"text\""}"#);
+    check(seen(body(block, input, "fine")), expect!["holds"]);
+    check(
+        seen(body(r#"{"type":"sealed","data":"x"}"#, input, "fine")),
+        expect![[
+            r#"request 1 of thread `a`: this reasoning is not written, or out of order: "\"block\":{\"type\":\"sealed\",\"data\":\"x\"}" ($AGENT_HOME/sessions/2026/01/02/rollout-1-a.jsonl)"#
+        ]],
+    );
+    check(
+        seen(body(block, "{}", "fine")),
+        expect![[
+            r#"request 1 of thread `a`: this call is not written, or out of order: ("patch", Object {}) ($AGENT_HOME/sessions/2026/01/02/rollout-1-a.jsonl)"#
+        ]],
+    );
+    check(
+        seen(body(block, input, "bad")),
+        expect![[
+            r#"request 1 of thread `a`: this output is not written, or out of order: "bad" ($AGENT_HOME/sessions/2026/01/02/rollout-1-a.jsonl)"#
+        ]],
+    );
+}
