@@ -180,9 +180,7 @@ fn what_is_sent_over_wires_of_turns_is_written() {
     check(seen(chat("1\n\n<system_note>\nlate\n</system_note>\n\n2")), expect!["holds"]);
     check(
         seen(chat("1\n\n2\n\n3")),
-        expect![[
-            r#"request 1 of thread `a`: this was told and is not written, or out of order: "3" ($AGENT_HOME/sessions/2026/01/02/rollout-1-a.jsonl)"#
-        ]],
+        expect![[r#"request 1 of thread `a`: this was told and is not written, or out of order: "3""#]],
     );
     assert!(seen(chat("2\n\n1")).is_err(), "out of order");
     let body = |block: &str, input: &str, text: &str| {
@@ -198,19 +196,15 @@ fn what_is_sent_over_wires_of_turns_is_written() {
     check(
         seen(body(r#"{"type":"sealed","data":"x"}"#, input, "fine")),
         expect![[
-            r#"request 1 of thread `a`: this reasoning is not written, or out of order: "\"block\":{\"type\":\"sealed\",\"data\":\"x\"}" ($AGENT_HOME/sessions/2026/01/02/rollout-1-a.jsonl)"#
+            r#"request 1 of thread `a`: this reasoning is not written, or out of order: "\"block\":{\"type\":\"sealed\",\"data\":\"x\"}""#
         ]],
     );
     check(
         seen(body(block, "{}", "fine")),
-        expect![[
-            r#"request 1 of thread `a`: this call is not written, or out of order: ("patch", Object {}) ($AGENT_HOME/sessions/2026/01/02/rollout-1-a.jsonl)"#
-        ]],
+        expect![[r#"request 1 of thread `a`: this call is not written, or out of order: ("patch", Object {})"#]],
     );
     check(
         seen(body(block, input, "bad")),
-        expect![[
-            r#"request 1 of thread `a`: this output is not written, or out of order: "bad" ($AGENT_HOME/sessions/2026/01/02/rollout-1-a.jsonl)"#
-        ]],
+        expect![[r#"request 1 of thread `a`: this output is not written, or out of order: "bad""#]],
     );
 }
