@@ -101,6 +101,8 @@ pub(crate) enum Command {
     Close(Close),
     /// Check configuration, keys, providers, sandbox and stores, and say what to do
     Doctor,
+    /// Check the files that trees are kept in
+    Rollout(Rollout),
     /// Show the roles in force, and where each comes from
     Roles(Roles),
 }
@@ -168,6 +170,22 @@ pub(crate) struct Close {
     /// Why; whoever gave it a task is told
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Rollout {
+    #[command(subcommand)]
+    pub(crate) what: RolloutWhat,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RolloutWhat {
+    /// Verify one file, or all there are: every line readable, no gaps, every call answered, every mail and every end
+    /// once
+    Check {
+        /// The file; left out: all of them
+        file: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -12,6 +12,7 @@ mod run;
 mod send;
 mod signals;
 mod tree;
+mod verify;
 
 use std::io::{IsTerminal as _, Read as _};
 use std::sync::Arc;
@@ -38,6 +39,7 @@ pub(crate) async fn dispatch(cli: Cli, env: Env, disk: Arc<dyn Disk>) -> Result<
         Command::Log(args) => log::log(&setting, &args).await,
         Command::List => list::list(&setting),
         Command::Doctor => doctor::doctor(&setting).await,
+        Command::Rollout(args) => verify::rollout(&setting, &args),
         Command::Roles(args) => roles::roles(&setting, args),
     }
 }

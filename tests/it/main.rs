@@ -24,4 +24,5 @@ mod signals;
 mod socket;
 mod sweep;
 mod tools;
+mod verify;
 mod wires;

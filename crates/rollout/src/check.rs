@@ -5,7 +5,7 @@ use std::fmt;
 
 use protocol::{EffectId, ItemKind, MailId, Role};
 
-use crate::{ItemRecord, Line, Record};
+use crate::{ItemRecord, Line, Record, UsageStage};
 
 /// Something that should not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +88,8 @@ impl Checker {
                     self.ended.insert(done.task, line.ordinal);
                 }
             }
+            // A reply is complete: what the model says next is another sample.
+            Record::Usage(usage) if usage.stage == UsageStage::Settled => self.sampling = false,
             Record::Item(item) if item.copied_from.is_none() => self.item(item),
             _ => {}
         }

@@ -216,6 +216,15 @@ impl Store {
         read::fold(file, &self.bytes(file)?)
     }
 
+    /// All lines of any file, wherever it is and whatever it is called. Writes nothing.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn read_path(&self, file: &AbsPath) -> Result<Lines, Error> {
+        let thread = scan::thread_of(file).unwrap_or_else(|| uuid::Uuid::nil().into());
+        Ok(read::lines(thread, file.clone(), &self.bytes(file)?))
+    }
+
     /// All lines of an agent's file. Writes nothing.
     ///
     /// # Errors
