@@ -127,6 +127,7 @@ impl Setting {
             workshop: Arc::new(workbench),
             roles,
             owner: this_process(),
+            alive,
             limits,
             sandbox: config.sandbox,
             approval: config.approval,

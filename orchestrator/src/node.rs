@@ -61,8 +61,11 @@ pub(crate) struct Facts {
     pub(crate) busy: bool,
     /// Holds a running slot.
     pub(crate) slot: bool,
-    /// Whom its turn waits for while it does nothing else; nobody named means whoever comes first.
-    pub(crate) awaits: Option<Vec<ThreadId>>,
+    /// Whom each wait of its turn waits for, while the turn does nothing but wait; nobody named means whoever comes
+    /// first. By the number of the wait.
+    pub(crate) awaits: Vec<(u64, Vec<ThreadId>)>,
+    /// Waits that are under way.
+    pub(crate) waits: usize,
     /// It is being loaded, or queues for the slot that it is loaded with.
     pub(crate) start: Option<Start>,
 }
@@ -98,7 +101,8 @@ impl Node {
             },
             busy: false,
             slot: false,
-            awaits: None,
+            awaits: Vec::new(),
+            waits: 0,
             start: None,
         };
         Self {

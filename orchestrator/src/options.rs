@@ -25,6 +25,8 @@ pub struct Options {
     pub roles: Roles,
     /// What this process says about itself to others who want the tree.
     pub owner: OwnerHint,
+    /// Whether the process that such a hint names still lives.
+    pub alive: fn(&OwnerHint) -> bool,
     /// Limits asked for. A tree that comes back keeps its budgets and roles where nothing is asked for.
     pub limits: Limits,
     /// How far the commands of a new tree may reach.

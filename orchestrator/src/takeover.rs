@@ -49,6 +49,10 @@ impl Tree {
         if options.store.file(id.root()).is_err() {
             return Err(TreeError::NoTree(id));
         }
+        // Asked before the lock is ours, and with it the hint. A last owner that lives although its lock is free drives
+        // the original of which this home is a copy: its processes are not ours to end.
+        let copied =
+            options.store.owner(id).is_some_and(|last| last.pid != options.owner.pid && (options.alive)(&last));
         let lock = options.store.lock(id, &options.owner)?;
         // Under the lock: nobody spawns in this tree any more.
         let catalogue = options.mirror.catalogue(&options.store, Some(id))?;
@@ -107,7 +111,7 @@ impl Tree {
         let mut agents = Vec::new();
         for thread in &order {
             if let (Some(found), Some(node)) = (found.remove(thread), tree.node(*thread)) {
-                agents.push(tree.swept(&node, found, &mut problems).await);
+                agents.push(tree.swept(&node, found, copied, &mut problems).await);
             }
         }
         let open: HashSet<ThreadId> = tree.reachable().iter().map(|node| node.meta.id).collect();
@@ -167,11 +171,21 @@ impl Tree {
     }
 
     /// Ends what a crash left of this agent's processes, and reports the agent.
-    async fn swept(&self, node: &Arc<Node>, found: Found, problems: &mut Vec<String>) -> (ThreadId, Standing) {
+    async fn swept(
+        &self,
+        node: &Arc<Node>,
+        found: Found,
+        copied: bool,
+        problems: &mut Vec<String>,
+    ) -> (ThreadId, Standing) {
         let state = &found.state;
         let mut swept = Vec::new();
         let mut survive = Vec::new();
-        if !state.processes.is_empty() {
+        if copied && !state.processes.is_empty() {
+            let text =
+                "the process that drove this tree lives, so what it started is left alone: is this a copied home?";
+            problems.push(format!("{}: {text}", node.address.path));
+        } else if !state.processes.is_empty() {
             for process in self.0.options.workshop.sweep(state.processes.clone()).await {
                 use tool_api::SweptHow as How;
                 let gone = match process.how {

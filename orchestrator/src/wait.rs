@@ -97,11 +97,15 @@ impl Tree {
                 continue;
             }
             let awaits = node.facts().awaits.clone();
-            match awaits {
-                None => return true,
-                Some(_) if node.inbox.lock().pending().next().is_some() => return true,
-                Some(named) if named.is_empty() => ahead.extend(self.others(&node)),
-                Some(named) => ahead.extend(named.iter().filter_map(|thread| self.node(*thread))),
+            if awaits.is_empty() || node.inbox.lock().pending().next().is_some() {
+                return true;
+            }
+            for (_, named) in awaits {
+                if named.is_empty() {
+                    ahead.extend(self.others(&node));
+                } else {
+                    ahead.extend(named.iter().filter_map(|thread| self.node(*thread)));
+                }
             }
         }
         false

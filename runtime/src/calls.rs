@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use protocol::{Call, EffectId, Status, TurnId, WaitingOn};
-use tokio::sync::{RwLock, watch};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -53,7 +54,7 @@ impl Calls {
     /// Starts a call whose line is in the rollout. Never waits for it.
     pub(crate) fn start(&mut self, core: &Core, call: Call, effect: EffectId, ordinal: u64) {
         let setup = &core.setup;
-        let running = Running::new(Arc::clone(&self.activity));
+        let activity = Arc::clone(&self.activity);
         let invocation = Invocation {
             call: call.clone(),
             effect,
@@ -71,22 +72,25 @@ impl Calls {
         let task = match tool {
             None => {
                 let text = missing();
-                tokio::spawn(async move {
-                    let _running = running;
-                    Err(ToolError::RespondToModel(text))
-                })
+                tokio::spawn(async move { Err(ToolError::RespondToModel(text)) })
             }
             Some(tool) => {
-                let gate = Arc::clone(&self.gate);
+                // Asked for here and not in the task, so that calls pass the gate in their order, whatever task runs
+                // first. A call that waits at the gate is not running yet.
+                let mut turn = if tool.parallel() {
+                    Arc::clone(&self.gate).read_owned().map(Pass::Shared).boxed()
+                } else {
+                    Arc::clone(&self.gate).write_owned().map(Pass::Alone).boxed()
+                };
+                let passed = (&mut turn).now_or_never();
+                let running = passed.as_ref().map(|_| Running::new(Arc::clone(&activity)));
                 tokio::spawn(async move {
-                    let _running = running;
-                    if tool.parallel() {
-                        let _shared = gate.read().await;
-                        tool.call(invocation).await
-                    } else {
-                        let _alone = gate.write().await;
-                        tool.call(invocation).await
-                    }
+                    let _pass = match passed {
+                        Some(pass) => pass,
+                        None => turn.await,
+                    };
+                    let _running = running.unwrap_or_else(|| Running::new(activity));
+                    tool.call(invocation).await
                 })
             }
         };
@@ -171,6 +175,12 @@ fn bounded(text: &str) -> std::borrow::Cow<'_, str> {
         None => text.into(),
         Some(cut) => format!("{}\n[… {} bytes left out …]\n{}", cut.head, cut.omitted, cut.tail).into(),
     }
+}
+
+/// The way through the gate, held for as long as the call runs.
+enum Pass {
+    Shared(#[expect(dead_code, reason = "held, never read")] OwnedRwLockReadGuard<()>),
+    Alone(#[expect(dead_code, reason = "held, never read")] OwnedRwLockWriteGuard<()>),
 }
 
 /// Counts a call as running for as long as it lives.

@@ -54,3 +54,24 @@ fn two_trees_of_one_folder_do_not_hinder_each_other() {
     assert_eq!(run.stdout, "first\n");
     end(&home, &server, &run);
 }
+
+#[test]
+fn a_copied_home_leaves_the_commands_of_the_original_alone() {
+    let server = Server::start(|request: &Request| match request.replies() {
+        0 => Reply::new()
+            .call("exec_command", serde_json::json!({"cmd": "until [ -e go ]; do sleep 0.02; done; echo let go"})),
+        _ => Reply::new().text(request.outputs().concat()),
+    });
+    let home = home(&server);
+    let owner = command(&home, &["run", "Wait for the file"]).spawn();
+    let started = || home.rollouts().iter().any(|rollout| rollout.text().contains(r#""event":"started""#));
+    crate::play::until("the command runs", started);
+    let copy = home.copy();
+    let looked = command(&copy, &["resume"]).run_ok();
+    assert!(looked.stderr.contains("is this a copied home?"), "{}", looked.stderr);
+    home.write_work("go", "");
+    let run = owner.wait();
+    run.assert_code(0);
+    assert!(run.stdout.contains("let go"), "{}", run.stdout);
+    end(&home, &server, &run);
+}

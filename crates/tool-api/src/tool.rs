@@ -58,7 +58,7 @@ pub struct Invocation {
 pub struct Activity {
     /// Whether the model still speaks.
     pub sampling: bool,
-    /// Calls of the reply that have started and not ended, this one included.
+    /// Calls of the reply that run, this one included; not those that still wait for others to end.
     pub running: usize,
 }
 

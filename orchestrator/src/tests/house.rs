@@ -84,6 +84,7 @@ impl House {
             workshop: Arc::new(Shop(Arc::clone(&processes))),
             roles: roles::Roles::builtin(),
             owner: OwnerHint { pid: 1, start_time: 1, socket: None },
+            alive: |_| false,
             limits: Limits {
                 max_running: 8,
                 max_resident: 64,

@@ -223,3 +223,26 @@ async fn a_ring_of_waits_is_told_at_once() {
     }
     house.finish(tree).await;
 }
+
+#[tokio::test]
+async fn other_calls_beside_a_wait_do_not_keep_its_slot() {
+    let hour = 3_600_000;
+    let followup = || Step::Call("followup_task", json!({ "target": "a", "message": "more" }));
+    let wait_for = move |who: &str| Step::Call("wait_agent", json!({ "targets": [who], "timeout_ms": hour }));
+    let mut house = House::new(move |asked: &Asked| match (asked.path.as_str(), asked.before) {
+        ("/root", 0) => vec![spawn("a"), spawn("b")],
+        // A call that must run alone before the wait, one behind it, and two waits side by side.
+        ("/root", 1) => vec![followup(), wait_for("a"), followup()],
+        ("/root", 2) => vec![wait_for("a"), wait_for("b")],
+        _ => say("done"),
+    });
+    house.options.limits.max_running = 1;
+    let (tree, pending) = house.tree("go").await;
+    tree.go().await;
+    let ended = tokio::time::timeout(std::time::Duration::from_mins(1), async {
+        assert_eq!(pending.answer().await.end.outcome, protocol::Outcome::Completed);
+        tree.quiet().await;
+    });
+    ended.await.expect("nobody sits out the hour");
+    house.finish(tree).await;
+}

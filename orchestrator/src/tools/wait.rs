@@ -1,6 +1,7 @@
 //! `wait_agent`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -105,7 +106,7 @@ impl WaitAgent {
         let me = &self.0;
         let keeper = Keeper { tree: me.tree.clone(), node: Arc::clone(&me.node) };
         let awaits = targets.iter().map(|node| node.meta.id).collect();
-        let mut waiting = Waiting { keeper, awaits, gave_back: false };
+        let mut waiting = Waiting::new(keeper, awaits);
         let mut arrivals = me.node.inbox.arrivals();
         let mut changes = me.tree.0.changes.subscribe();
         let mut activity = invocation.activity.clone();
@@ -135,12 +136,13 @@ impl WaitAgent {
                     _ = arrivals.changed() => break None,
                     _ = changes.changed() => {
                         changes.borrow_and_update();
+                        waiting.let_others_run(&activity);
                         let settled = !me.awaited(targets).iter().any(|agent| agent.busy);
                         if settled || *arrivals.borrow() != seen {
                             break None;
                         }
                     }
-                    () = alone(&mut activity), if !waiting.gave_back => waiting.let_others_run(&activity),
+                    Ok(()) = activity.changed() => waiting.let_others_run(&activity),
                 }
             };
             if let Some(over) = over {
@@ -155,44 +157,57 @@ impl WaitAgent {
     }
 }
 
-/// Completes when the wait becomes the only thing that the reply still does.
-async fn alone(activity: &mut watch::Receiver<Activity>) {
-    let only = |activity: &Activity| !activity.sampling && activity.running <= 1;
-    if activity.wait_for(only).await.is_err() {
-        std::future::pending::<()>().await;
-    }
-}
-
 /// A wait; gives the running slot back while it is the reply's only running call.
 struct Waiting {
     keeper: Keeper,
+    /// Tells the waits of one reply apart.
+    number: u64,
     awaits: Vec<ThreadId>,
     gave_back: bool,
 }
 
 impl Waiting {
-    fn let_others_run(&mut self, activity: &watch::Receiver<Activity>) {
-        let now = *activity.borrow();
-        if self.gave_back || now.sampling || now.running > 1 {
-            return;
-        }
-        self.keeper.node.facts().awaits = Some(self.awaits.clone());
-        self.keeper.status(Status::Waiting, Some(WaitingOn::Agent));
-        self.gave_back = self.keeper.give_back();
+    fn new(keeper: Keeper, awaits: Vec<ThreadId>) -> Self {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        keeper.node.facts().waits += 1;
+        // Another wait of this reply may now see that nothing but waits is left.
+        keeper.tree.changed();
+        Self { keeper, number: NUMBERS.fetch_add(1, Ordering::Relaxed), awaits, gave_back: false }
     }
 
-    async fn over(self) {
-        self.keeper.node.facts().awaits = None;
-        if self.gave_back {
+    fn let_others_run(&mut self, activity: &watch::Receiver<Activity>) {
+        let now = *activity.borrow();
+        {
+            let mut facts = self.keeper.node.facts();
+            if now.sampling || now.running > facts.waits {
+                return;
+            }
+            if !facts.awaits.iter().any(|(number, _)| *number == self.number) {
+                facts.awaits.push((self.number, self.awaits.clone()));
+            }
+        }
+        self.keeper.status(Status::Waiting, Some(WaitingOn::Agent));
+        self.gave_back |= self.keeper.give_back();
+    }
+
+    /// The turn goes on.
+    async fn over(mut self) {
+        self.forget();
+        if std::mem::take(&mut self.gave_back) {
             self.keeper.take_back().await;
         }
+    }
+
+    fn forget(&self) {
+        self.keeper.node.facts().awaits.retain(|(number, _)| *number != self.number);
     }
 }
 
 impl Drop for Waiting {
     /// Also when the call is dropped: whoever waits for this agent must not take it for one that waits.
     fn drop(&mut self) {
-        self.keeper.node.facts().awaits = None;
+        self.forget();
+        self.keeper.node.facts().waits -= 1;
         self.keeper.tree.changed();
     }
 }
