@@ -309,9 +309,9 @@ impl Tree {
     }
 }
 
-/// What stands before a task that goes on.
-const GO_ON: &str = "The process that ran you ended in the middle of this task. Go on with it: look at what is done \
-                     already, and do not repeat what need not be repeated. The task was:\n\n";
+/// What stands before a task that goes on. A crash or a person may have broken it off.
+const GO_ON: &str = "You were cut off in the middle of this task. Go on with it: look at what is done already, and do \
+                     not repeat what need not be repeated. The task was:\n\n";
 
 /// Whether a file whose first write is not complete was to be an agent of this tree: its first line says so, or, when
 /// that is torn too, an open call of the tree whose child carries its id.
