@@ -209,11 +209,14 @@ async fn a_dropped_handle_kills() {
     until(|| procfs::alive(pid).is_none()).await;
 }
 
-/// Waits for something that nobody tells; the test hangs when it never comes.
+/// Waits for something that nobody tells. Fails the test after 50 s.
 async fn until(mut is: impl FnMut() -> bool) {
-    while !is() {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    let came = async {
+        while !is() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(50), came).await.expect("what the test waits for did not come");
 }
 
 #[tokio::test]

@@ -180,9 +180,12 @@ fn runs(pid: i32) -> bool {
         .is_ok_and(|stat| !stat.rsplit_once(')').unwrap().1.trim_start().starts_with('Z'))
 }
 
-/// Waits for something that nobody tells; the test hangs when it never comes.
+/// Waits for something that nobody tells. Fails the test after 50 s.
 async fn until(mut is: impl FnMut() -> bool) {
-    while !is() {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    let came = async {
+        while !is() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(50), came).await.expect("what the test waits for did not come");
 }
