@@ -98,6 +98,7 @@ impl From<TreeError> for Failure {
             | TreeError::NotAllowed { .. }
             | TreeError::NoTask(_)
             | TreeError::Role(_)
+            | TreeError::NoPrice { .. }
             | TreeError::NoRoles => Self::usage(message),
             TreeError::Rollout(_)
             | TreeError::Lock(_)

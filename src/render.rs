@@ -1,6 +1,7 @@
 //! Trees and reports as text.
 
-use frontend::{Edge, Found, Listing, Report, Row};
+use budget::Usd;
+use frontend::{Edge, Found, Listing, Report, Row, Tokens};
 use protocol::{AgentPath, Outcome, Status};
 
 use crate::progress::count;
@@ -12,7 +13,21 @@ pub(crate) fn tree(snapshot: &Listing) -> String {
     for row in roots {
         branch(snapshot, row, "", "", &mut text);
     }
+    text += &spending(snapshot);
     text
+}
+
+/// How the tree stands with its budget, in a line; nothing when it has none.
+fn spending(snapshot: &Listing) -> String {
+    let Some(budget) = &snapshot.budget else { return String::new() };
+    let tokens = budget.tokens.map(|tokens| {
+        let reserved =
+            if tokens.reserved > 0 { format!(" and {} reserved", count(tokens.reserved)) } else { String::new() };
+        format!("{}{reserved} of {} tokens", count(tokens.used), count(tokens.limit))
+    });
+    let usd = budget.usd.map(|usd| format!("{} of {}", Usd::new(usd.used), Usd::new(usd.limit)));
+    let parts: Vec<String> = tokens.into_iter().chain(usd).collect();
+    format!("budget: {} used\n", parts.join(", "))
 }
 
 fn branch(snapshot: &Listing, row: &Row, first: &str, rest: &str, text: &mut String) {
@@ -42,9 +57,24 @@ fn standing(row: &Row) -> String {
     if row.unread > 0 {
         parts.push(format!("{} unread", row.unread));
     }
-    parts.push(format!("{} tokens", count(row.tokens.input + row.tokens.output)));
+    parts.push(spent(row));
     parts.push(row.task.clone());
     parts.join(" · ")
+}
+
+/// What an agent has used: input, of which cached, and output, as servers counted; estimates and money where there are.
+fn spent(row: &Row) -> String {
+    let Tokens { input, cached_input, output } = row.tokens;
+    let cached = if cached_input > 0 { format!(" ({} cached)", count(cached_input)) } else { String::new() };
+    let mut text = format!("{} in{cached}, {} out", count(input), count(output));
+    let guessed = row.estimated.input + row.estimated.output;
+    if guessed > 0 {
+        text += &format!(", about {} uncounted", count(guessed));
+    }
+    if let Some(usd) = row.cost_usd {
+        text += &format!(", {}", Usd::new(usd));
+    }
+    text
 }
 
 /// A tree in the language of Graphviz.
@@ -134,6 +164,7 @@ fn many(count: u64, what: &str) -> String {
 
 fn told(agent: &Found) -> String {
     let mut parts = vec![match (agent.status, agent.last) {
+        (_, Some(Outcome::OverBudget)) => "stopped by its budget".to_owned(),
         _ if agent.cut.in_turn => "cut off in the middle of a turn".to_owned(),
         (Status::Pending, None) => "not begun".to_owned(),
         (Status::Pending, Some(_)) => "has a task that is not begun".to_owned(),

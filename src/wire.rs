@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use budget::Price;
 use config::{Config, ConfigError, Env, Flags, Loaded};
 use http::Http;
 use mirror::Mirror;
@@ -113,7 +114,12 @@ impl Setting {
             max_depth: config.max_depth,
             max_agents: config.max_agents,
             roles: config.roles.clone(),
-            budgets: Budgets { tokens: config.budget_tokens, usd: config.budget_usd },
+            budgets: Budgets {
+                tokens: config.budget_tokens,
+                usd: config.budget_usd,
+                agent_tokens: config.agent_budget_tokens,
+                agent_usd: config.agent_budget_usd,
+            },
         };
         let (roles, problems) = roles::load(self, config);
         for problem in problems {
@@ -129,6 +135,7 @@ impl Setting {
             owner: this_process(),
             alive,
             limits,
+            prices: prices(config),
             sandbox: config.sandbox,
             approval: config.approval,
             model,
@@ -173,7 +180,16 @@ pub(crate) fn alive(owner: &OwnerHint) -> bool {
     i32::try_from(owner.pid).is_ok_and(|pid| exec::lives(pid, owner.start_time))
 }
 
-/// A mode or a limit that nothing enforces yet is refused, not pretended.
+/// What models cost. One whose input or output has no price has none.
+fn prices(config: &Config) -> BTreeMap<String, Price> {
+    let price = |facts: &config::ModelFacts| {
+        let (input, output) = (facts.input_usd_per_mtok?, facts.output_usd_per_mtok?);
+        Some(Price { input, cached_input: facts.cached_input_usd_per_mtok.unwrap_or(input), output })
+    };
+    config.models.iter().filter_map(|(name, facts)| Some((name.clone(), price(facts)?))).collect()
+}
+
+/// A mode that nothing enforces yet is refused, not pretended.
 fn refuse_unbuilt(config: &Config) -> Result<(), Failure> {
     if config.sandbox != Sandbox::DangerFullAccess {
         let origin = config.origin("sandbox");
@@ -190,15 +206,6 @@ fn refuse_unbuilt(config: &Config) -> Result<(), Failure> {
             config.approval.as_str()
         ))
         .hint("`--approval never` says so"));
-    }
-    for (key, set) in [("budget_tokens", config.budget_tokens.is_some()), ("budget_usd", config.budget_usd.is_some())] {
-        if set {
-            let origin = config.origin(key);
-            return Err(Failure::usage(format!(
-                "`{key}` ({origin}) cannot be kept by this version: it counts tokens, but stops at no number"
-            ))
-            .hint("leave it out; `agent tree` shows what each agent has used"));
-        }
     }
     Ok(())
 }
@@ -231,9 +238,7 @@ mod tests {
         };
         assert!(with(|_| ()).is_none(), "the defaults are");
         for (change, key) in [
-            ((|c| c.budget_tokens = Some(5)) as fn(&mut Config), "`budget_tokens`"),
-            (|c| c.budget_usd = Some(0.5), "`budget_usd`"),
-            (|c| c.sandbox = Sandbox::ReadOnly, "sandbox `read-only`"),
+            ((|c| c.sandbox = Sandbox::ReadOnly) as fn(&mut Config), "sandbox `read-only`"),
             (|c| c.approval = Approval::Untrusted, "approval `untrusted`"),
         ] {
             let (code, message) = with(change).unwrap();

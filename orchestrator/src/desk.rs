@@ -135,7 +135,7 @@ impl Tree {
     pub fn listing(&self) -> Listing {
         let root = self.0.id.root();
         let agents = self.nodes().iter().map(|node| self.row(node)).collect();
-        Listing { tree: self.0.id, root, agents }
+        Listing { tree: self.0.id, root, budget: self.spending(), agents }
     }
 
     fn row(&self, node: &Arc<Node>) -> Row {
@@ -156,7 +156,8 @@ impl Tree {
             resident: facts.resident,
             unread,
             tokens: tokens(facts.usage),
-            cost_usd: None,
+            estimated: tokens(facts.estimated),
+            cost_usd: (facts.cost_usd > 0.0).then_some(facts.cost_usd),
             task: one_line(&node.task, LINE),
             opened_at: node.meta.timestamp,
             closed_at: facts.closed_at,

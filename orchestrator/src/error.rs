@@ -52,6 +52,15 @@ pub enum TreeError {
         /// What it asks for.
         what: String,
     },
+    /// A budget in dollars binds a model that nobody knows the price of.
+    #[error(
+        "the budget is in dollars, and {model} has no price: set input_usd_per_mtok and output_usd_per_mtok in \
+         [models.\"{model}\"] of config.toml, or choose another model"
+    )]
+    NoPrice {
+        /// The model.
+        model: String,
+    },
     /// The role of an agent that exists is not there any more.
     #[error("{path} has the role `{role}`, which is not defined any more: put its file back, or close the agent")]
     NoRole {

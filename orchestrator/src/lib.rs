@@ -16,6 +16,7 @@ mod post;
 mod slots;
 mod snapshot;
 mod spawn;
+mod spend;
 mod submit;
 mod takeover;
 mod tools;

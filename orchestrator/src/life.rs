@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use model::{Head, Model, ToolKind, ToolWire};
-use protocol::{Address, EventKind, Outcome, Status, TaskEnd, ThreadId, WaitingOn};
+use protocol::{Address, EventKind, Outcome, Status, TaskEnd, ThreadId, Usage, WaitingOn};
 use roles::{Granted, Place as Where, Role};
 use rollout::{SessionMeta, Writer};
 use runtime::{Agent, ContextFragment as _, Environment, Host, Instructions, Setup, Stop, TurnReport};
@@ -257,6 +257,7 @@ impl Tree {
             tools: None,
             max_depth: limits.max_depth,
             budget_tokens: limits.budgets.tokens,
+            budget_usd: limits.budgets.usd.map(budget::Usd::new),
         };
         for meta in line.iter().rev() {
             granted = roles::narrow(&granted, self.role(meta)?)?;
@@ -397,7 +398,7 @@ impl Keeper {
         self.node.facts().slot = true;
     }
 
-    fn show(&self, status: Status, waiting_on: Option<WaitingOn>, position: Option<usize>) {
+    pub(crate) fn show(&self, status: Status, waiting_on: Option<WaitingOn>, position: Option<usize>) {
         {
             let mut facts = self.node.facts();
             if (facts.status, facts.waiting_on) == (status, waiting_on) && position.is_none() {
@@ -459,13 +460,21 @@ impl Host for Keeper {
         self.tree.trim();
     }
 
+    fn reserve(&self, input: u64) -> BoxFuture<'_, Result<budget::Reservation, budget::Refusal>> {
+        Box::pin(self.make_room(input))
+    }
+
+    fn settle(&self, reservation: &budget::Reservation, usage: Usage, estimated: bool) -> Option<budget::Usd> {
+        self.book(reservation, usage, estimated)
+    }
+
+    fn standing(&self) -> Option<budget::Standing> {
+        self.budget_left()
+    }
+
     fn turn_ended(&self, report: TurnReport) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            {
-                let mut facts = self.node.facts();
-                facts.usage += report.usage;
-                facts.last_end = Some(report.end.clone());
-            }
+            self.node.facts().last_end = Some(report.end.clone());
             self.show(report.end.outcome.into(), None, None);
             if report.broken {
                 let reason = report.end.reason.as_deref().unwrap_or("the turn broke down");

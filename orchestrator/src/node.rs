@@ -51,7 +51,12 @@ pub(crate) enum Life {
 pub(crate) struct Facts {
     pub(crate) status: Status,
     pub(crate) waiting_on: Option<WaitingOn>,
+    /// Tokens that servers counted.
     pub(crate) usage: Usage,
+    /// Tokens of requests that nobody counted, as they were estimated.
+    pub(crate) estimated: Usage,
+    /// US dollars of both, by the prices that are known.
+    pub(crate) cost_usd: f64,
     pub(crate) last_activity: Timestamp,
     pub(crate) last_end: Option<TaskEnd>,
     pub(crate) resident: bool,
@@ -92,6 +97,8 @@ impl Node {
             status: state.status(),
             waiting_on: None,
             usage: state.usage,
+            estimated: state.estimated,
+            cost_usd: state.cost_usd + state.estimated_usd,
             last_activity: state.last_activity,
             last_end: state.last_end.clone(),
             resident: false,

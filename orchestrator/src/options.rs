@@ -1,7 +1,9 @@
 //! What a tree is driven with.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use budget::Price;
 use mirror::Mirror;
 use model::{Catalog, RetryLimits};
 use protocol::{Approval, Sandbox};
@@ -29,6 +31,8 @@ pub struct Options {
     pub alive: fn(&OwnerHint) -> bool,
     /// Limits asked for. A tree that comes back keeps its budgets and roles where nothing is asked for.
     pub limits: Limits,
+    /// What models cost, by `provider/name`.
+    pub prices: BTreeMap<String, Price>,
     /// How far the commands of a new tree may reach.
     pub sandbox: Sandbox,
     /// When a person is asked, in a new tree.

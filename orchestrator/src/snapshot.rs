@@ -113,7 +113,19 @@ pub fn snapshot(
         let parent = graph.parent(thread).and_then(|parent| graph.get(parent)).map(|parent| parent.path.clone());
         Some(row(state, parent, owned))
     });
-    Ok(Snapshot { listing: Listing { tree, root, agents: rows.collect() }, problems })
+    let agents = rows.collect();
+    Ok(Snapshot { listing: Listing { tree, root, budget: spending(&states, tree), agents }, problems })
+}
+
+/// What all agents have spent of the budget that the root's rollout names.
+fn spending(states: &[State], tree: TreeId) -> Option<frontend::Spending> {
+    let root = states.iter().find(|state| state.meta.id == tree.root())?;
+    let mut all = budget::Spent::default();
+    for spent in states.iter().map(crate::spend::spent) {
+        all.tokens = all.tokens.saturating_add(spent.tokens);
+        all.usd += spent.usd;
+    }
+    crate::spend::spending(&root.limits.as_ref()?.budgets, all, budget::Spent::default())
 }
 
 fn row(state: &State, parent: Option<AgentPath>, owned: bool) -> Row {
@@ -134,8 +146,9 @@ fn row(state: &State, parent: Option<AgentPath>, owned: bool) -> Row {
         resident: running,
         unread: state.unread(),
         tokens: tokens(state.usage),
+        estimated: tokens(state.estimated),
         position: None,
-        cost_usd: (state.cost_usd > 0.0).then_some(state.cost_usd),
+        cost_usd: Some(state.cost_usd + state.estimated_usd).filter(|usd| *usd > 0.0),
         task: one_line(state.first_task.as_deref().unwrap_or_default(), LINE),
         opened_at: state.meta.timestamp,
         closed_at,

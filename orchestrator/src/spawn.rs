@@ -70,6 +70,7 @@ impl Tree {
             format: 1,
         };
         self.model(&self.model_of(&meta))?;
+        self.priced(&self.model_of(&meta), granted.budget_usd)?;
         // One sync covers all calls of the reply: no child may stand on disk whose call does not.
         options.store.writer(parent.meta.id)?.sync().await?;
         let (body, whole) = whole_body(&options.store, self.0.id, id, &wanted.task)?;
@@ -138,11 +139,10 @@ impl Tree {
 /// What a role takes away has to be kept away; what cannot be enforced is refused, not claimed.
 fn enforceable(role: &Role) -> Result<(), TreeError> {
     let sandbox = role.sandbox.filter(|sandbox| *sandbox != Sandbox::DangerFullAccess);
-    let what = match (sandbox, role.workspace, role.budget_tokens) {
+    let what = match (sandbox, role.workspace) {
         (Some(sandbox), ..) => format!("the sandbox `{}`", sandbox.as_str()),
-        (None, Some(Workspace::Worktree), _) => "a worktree of its own".to_owned(),
-        (None, Some(Workspace::Shared) | None, Some(_)) => "a budget of its own".to_owned(),
-        (None, Some(Workspace::Shared) | None, None) => return Ok(()),
+        (None, Some(Workspace::Worktree)) => "a worktree of its own".to_owned(),
+        (None, Some(Workspace::Shared) | None) => return Ok(()),
     };
     Err(TreeError::Unenforced { role: role.name.clone(), what })
 }

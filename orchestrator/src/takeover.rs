@@ -129,6 +129,7 @@ impl Tree {
             let above = meta.parent_thread_id.and_then(|parent| cancels.get(&parent));
             let cancel = above.unwrap_or(&self.0.cancel).child_token();
             cancels.insert(meta.id, cancel.clone());
+            self.open_account(meta, crate::spend::spent(state));
             self.0.nodes.insert(meta.id, Arc::new(Node::new(meta.clone(), state, cancel)));
         }
         self.family().graph = graph;
@@ -390,5 +391,7 @@ fn merged(asked: Limits, stored: Option<&Limits>) -> Limits {
     }
     limits.budgets.tokens = limits.budgets.tokens.or(stored.budgets.tokens);
     limits.budgets.usd = limits.budgets.usd.or(stored.budgets.usd);
+    limits.budgets.agent_tokens = limits.budgets.agent_tokens.or(stored.budgets.agent_tokens);
+    limits.budgets.agent_usd = limits.budgets.agent_usd.or(stored.budgets.agent_usd);
     limits
 }

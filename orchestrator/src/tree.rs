@@ -41,6 +41,10 @@ pub(crate) struct Inner {
     /// Held while agents are unloaded, so that two who look at once do not unload one too many.
     pub(crate) evicting: tokio::sync::Mutex<()>,
     pub(crate) heads: life::Heads,
+    /// A std mutex: asked and changed in memory only.
+    pub(crate) accounts: Mutex<budget::Accounts>,
+    /// Changes when a request is settled; what waits for room looks again.
+    pub(crate) settled: watch::Sender<u64>,
     pub(crate) models: Mutex<HashMap<String, Arc<dyn Model>>>,
     /// Clients that wait for the end of their task.
     answers: Mutex<HashMap<TaskId, Vec<oneshot::Sender<Answer>>>>,
@@ -115,6 +119,11 @@ impl Tree {
         let model = options.catalog.open(options.model.as_deref().unwrap_or_default())?.id().to_owned();
         // It stands in the root's first line now. Left here it would replace what roles and spawns ask for.
         options.model = None;
+        let budgets = &options.limits.budgets;
+        let in_money = budgets.usd.is_some() || budgets.agent_usd.is_some();
+        if in_money && crate::spend::price(&options, &model).is_none() {
+            return Err(TreeError::NoPrice { model });
+        }
         let lock = options.store.lock(id, &options.owner)?;
         let meta = SessionMeta {
             id: root,
@@ -178,6 +187,8 @@ impl Tree {
             residents: Mutex::new(LruCache::unbounded()),
             evicting: tokio::sync::Mutex::default(),
             heads: life::Heads::default(),
+            accounts: Mutex::new(budget::Accounts::new(crate::spend::each(&options.limits.budgets))),
+            settled: watch::Sender::new(0),
             models: Mutex::default(),
             answers: Mutex::default(),
             continuing: tokio::sync::Mutex::default(),
@@ -384,6 +395,7 @@ impl Tree {
             edge: Edge::Open,
         };
         self.family().graph.insert(entry)?;
+        self.open_account(&node.meta, budget::Spent::default());
         let node = Arc::new(node);
         self.0.nodes.insert(node.meta.id, Arc::clone(&node));
         Ok(node)

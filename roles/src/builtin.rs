@@ -25,6 +25,7 @@ pub(crate) fn builtin() -> Vec<Role> {
         sandbox: None,
         workspace: None,
         budget_tokens: None,
+        budget_usd: None,
         limits: Limits::default(),
         nicknames: Vec::new(),
         origin: Origin::BuiltIn,

@@ -1,5 +1,6 @@
 //! What an agent of a role gets of what its parent has.
 
+use budget::Usd;
 use protocol::Sandbox;
 
 use crate::Role;
@@ -15,6 +16,8 @@ pub struct Granted {
     pub max_depth: usize,
     /// Tokens for it and everybody below; `None` for no bound of its own.
     pub budget_tokens: Option<u64>,
+    /// US dollars for it and everybody below; `None` for no bound of its own.
+    pub budget_usd: Option<Usd>,
 }
 
 /// A role lives from tools that the parent does not have.
@@ -47,10 +50,8 @@ pub fn narrow(parent: &Granted, role: &Role) -> Result<Granted, NoToolsLeft> {
         sandbox: role.sandbox.map_or(parent.sandbox, |wanted| wanted.min(parent.sandbox)),
         tools,
         max_depth: role.limits.max_depth.map_or(parent.max_depth, |wanted| wanted.min(parent.max_depth)),
-        budget_tokens: match (parent.budget_tokens, role.budget_tokens) {
-            (Some(has), Some(wanted)) => Some(has.min(wanted)),
-            (has, wanted) => has.or(wanted),
-        },
+        budget_tokens: parent.budget_tokens.into_iter().chain(role.budget_tokens).min(),
+        budget_usd: parent.budget_usd.into_iter().chain(role.budget_usd).min(),
     })
 }
 

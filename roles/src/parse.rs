@@ -25,7 +25,7 @@ pub const MAX_NICKNAME: usize = 32;
 /// Names, tools or nicknames in a list; longer lists are a mistake.
 const MAX_LIST: usize = 200;
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "name",
     "description",
     "instructions",
@@ -35,6 +35,7 @@ const KEYS: [&str; 11] = [
     "sandbox",
     "workspace",
     "budget_tokens",
+    "budget_usd",
     "max_depth",
     "nicknames",
 ];
@@ -79,6 +80,7 @@ pub fn parse(layer: Layer, file: &str, text: &str) -> Result<Parsed, Problem> {
             "sandbox" => role.sandbox = Some(field.one_of(&SANDBOXES, Sandbox::as_str)?),
             "workspace" => role.workspace = Some(field.one_of(&WORKSPACES, Workspace::as_str)?),
             "budget_tokens" => role.budget_tokens = Some(field.number(1_024, u64::MAX)?),
+            "budget_usd" => role.budget_usd = Some(field.dollars()?),
             "max_depth" => {
                 let depth = field.number(1, protocol::MAX_DEPTH_HARD as u64)?;
                 role.max_depth = usize::try_from(depth).ok();
@@ -214,6 +216,16 @@ impl Field<'_> {
         if (min..=max).contains(&number) { Ok(number) } else { Err(expected()) }
     }
 
+    fn dollars(&self) -> Result<budget::Usd, Problem> {
+        let text = match self.value.get_ref() {
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
+            DeValue::Float(number) => number.as_str(),
+            _ => "",
+        };
+        let dollars = text.parse().ok().filter(|n: &f64| n.is_finite() && *n > 0.0);
+        dollars.map(budget::Usd::new).ok_or_else(|| self.wrong("expected US dollars above 0, for example 2.50"))
+    }
+
     fn list(&self, each: impl Fn(&str) -> Result<(), String>) -> Result<Vec<String>, Problem> {
         let expected = "expected a list of texts, for example [\"one\", \"two\"]";
         let DeValue::Array(values) = self.value.get_ref() else { return Err(self.wrong(expected)) };
@@ -275,6 +287,7 @@ impl Parsed {
             sandbox: None,
             workspace: None,
             budget_tokens: None,
+            budget_usd: None,
             max_depth: None,
             nicknames: None,
         }

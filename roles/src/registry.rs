@@ -168,6 +168,7 @@ fn empty(name: &str) -> Role {
         sandbox: None,
         workspace: None,
         budget_tokens: None,
+        budget_usd: None,
         limits: Limits::default(),
         nicknames: Vec::new(),
         origin: Origin::BuiltIn,
@@ -189,6 +190,7 @@ fn overlay(role: &mut Role, file: Parsed) {
     role.sandbox = file.sandbox.or(role.sandbox);
     role.workspace = file.workspace.or(role.workspace);
     role.budget_tokens = file.budget_tokens.or(role.budget_tokens);
+    role.budget_usd = file.budget_usd.or(role.budget_usd);
     role.limits.max_depth = file.max_depth.or(role.limits.max_depth);
     role.origin = match file.layer {
         Layer::User => Origin::User(file.file),

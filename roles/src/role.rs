@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use budget::Usd;
 use protocol::Sandbox;
 
 /// What an agent is for, and what it is held to. A field that is `None` leaves the parent's as it is.
@@ -25,6 +26,8 @@ pub struct Role {
     pub workspace: Option<Workspace>,
     /// Tokens it may spend with everybody below it, input and output together.
     pub budget_tokens: Option<u64>,
+    /// US dollars it may spend with everybody below it.
+    pub budget_usd: Option<Usd>,
     /// Limits of the tree, lowered for its subtree.
     pub limits: Limits,
     /// Names for people; empty for the built-in pool.
@@ -86,6 +89,7 @@ pub struct Parsed {
     pub(crate) sandbox: Option<Sandbox>,
     pub(crate) workspace: Option<Workspace>,
     pub(crate) budget_tokens: Option<u64>,
+    pub(crate) budget_usd: Option<Usd>,
     pub(crate) max_depth: Option<usize>,
     pub(crate) nicknames: Option<Vec<String>>,
 }

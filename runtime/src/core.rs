@@ -10,7 +10,7 @@ use rollout::{Appended, ItemRecord, Record, State, Store, TurnContext, Writer};
 use stdx::AbsPath;
 use tool_api::{Ledger, LedgerError, Tool};
 
-use crate::{Host, Inbox, task_or_note};
+use crate::{Host, Inbox, spend, task_or_note};
 
 /// What an agent is made of. The same for all its turns.
 pub struct Setup {
@@ -84,6 +84,10 @@ pub(crate) struct Core {
     pub(crate) spent: Usage,
     /// Tokens of the conversation as the server last counted them.
     pub(crate) window_used: u64,
+    /// How many items of the context the server had seen or made when it last counted.
+    pub(crate) counted: usize,
+    /// The lowest level of its budget that the agent was told.
+    pub(crate) told: Option<u8>,
     /// How many items the context had when this turn began.
     pub(crate) turn_began: usize,
     context: Option<TurnContext>,
@@ -94,6 +98,8 @@ impl Core {
     pub(crate) fn new(setup: Arc<Setup>, state: State) -> Self {
         Self {
             setup,
+            counted: spend::counted(&state.transcript),
+            told: spend::told(&state.transcript),
             transcript: state.transcript.into_iter().collect(),
             tasks: Vec::new(),
             total: state.usage,
@@ -197,8 +203,8 @@ impl Core {
         Ok(())
     }
 
-    /// The next request.
-    pub(crate) fn request(&self) -> ModelRequest {
+    /// The next request, with an upper bound of output tokens if it has to have one.
+    pub(crate) fn request(&self, max_output: Option<u64>) -> ModelRequest {
         let setup = &self.setup;
         ModelRequest {
             tree: setup.tree,
@@ -206,7 +212,7 @@ impl Core {
             role: setup.role.clone(),
             head: Arc::clone(&setup.head),
             input: self.transcript.clone(),
-            max_output: None,
+            max_output,
             effort: setup.effort.clone(),
         }
     }

@@ -2,8 +2,9 @@
 //!
 //! A fragment is `begin marker + body + end marker`. Markers are part of the file format: rollouts hold them.
 
+use budget::Standing;
 use mailbox::MAX_BODY;
-use protocol::{Approval, Item, Mail, MailKind, Role, Sandbox};
+use protocol::{Approval, Item, ItemKind, Mail, MailKind, Role, Sandbox};
 use stdx::{AbsPath, cut_end};
 
 /// A piece of context that the program renders.
@@ -124,6 +125,45 @@ impl ContextFragment for TurnAborted {
         "The previous turn was interrupted on purpose. Tools that were running may have done part of their work, and \
          commands they started may still run: look before you repeat anything."
             .to_owned()
+    }
+}
+
+/// How much of a budget is left; stands before the first request that is sent with less than a level.
+pub struct BudgetReminder {
+    /// Less than this many percent are left.
+    pub level: u8,
+    /// How the budget stands.
+    pub standing: Standing,
+}
+
+/// What the body of a [`BudgetReminder`] begins with; the level follows.
+const LESS_THAN: &str = "Less than ";
+
+impl ContextFragment for BudgetReminder {
+    const ROLE: Role = Role::User;
+    const BEGIN: &'static str = "<budget_reminder>\n";
+    const END: &'static str = "\n</budget_reminder>";
+    const CAP: usize = 1_000;
+
+    fn body(&self) -> String {
+        let Standing { scope, used, .. } = &self.standing;
+        format!(
+            "{LESS_THAN}{} % of the budget of {scope} is left: {used}. A request that goes beyond it is not sent and \
+             ends your turn, so do what matters most first, and give your result while you can.",
+            self.level
+        )
+    }
+}
+
+impl BudgetReminder {
+    /// The level of a reminder that stands in a context; none of any other item.
+    pub fn level(item: &Item) -> Option<u8> {
+        if item.kind() != ItemKind::Message(Self::ROLE) {
+            return None;
+        }
+        let text = item.text();
+        let words = text.strip_prefix(Self::BEGIN)?.strip_prefix(LESS_THAN)?;
+        words.split_once(' ')?.0.parse().ok()
     }
 }
 

@@ -1,5 +1,6 @@
 //! What one agent needs from whoever keeps it.
 
+use budget::{Refusal, Reservation, Standing, Usd};
 use futures::future::BoxFuture;
 use model::ErrorKind;
 use protocol::{EventKind, Status, TaskEnd, TurnId, Usage, WaitingOn};
@@ -24,6 +25,17 @@ pub trait Host: Send + Sync {
 
     /// The agent has no turn any more, and none is about to start. Never blocks.
     fn rest(&self);
+
+    /// Asks for room in every budget that binds this agent, for a request that sends about `input` tokens. Waits while
+    /// others have reserved what is left; dropping the future gives up.
+    fn reserve(&self, input: u64) -> BoxFuture<'_, Result<Reservation, Refusal>>;
+
+    /// The request of a reservation has ended: what it used, and whether that is an estimate. Answers what it cost, when
+    /// the model has a price. Never blocks.
+    fn settle(&self, reservation: &Reservation, usage: Usage, estimated: bool) -> Option<Usd>;
+
+    /// The budget of which the smallest part is left; none when no budget binds this agent.
+    fn standing(&self) -> Option<Standing>;
 
     /// A turn has ended, and its end and those of its tasks are on disk: now the results are owed.
     fn turn_ended(&self, report: TurnReport) -> BoxFuture<'_, ()>;

@@ -14,12 +14,13 @@ mod inbox;
 mod limits;
 mod recover;
 mod sampling;
+mod spend;
 mod task;
 mod turn;
 
 pub use agent::{Agent, Busy, Stop};
 pub use core::{EngineError, Setup};
-pub use fragment::{ContextFragment, Environment, Instructions, MailNote, TurnAborted, task_or_note};
+pub use fragment::{BudgetReminder, ContextFragment, Environment, Instructions, MailNote, TurnAborted, task_or_note};
 pub use host::{Fault, Host, TurnReport};
 pub use inbox::Inbox;
 pub use limits::{INTERRUPT_GRACE, MAX_CALLS, MAX_OUTPUT_BYTES, OPS_QUEUE};

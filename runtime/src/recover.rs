@@ -1,7 +1,7 @@
 //! Closing what broke off: the lines that turn an interrupted rollout into one that a model can be asked about again.
 
 use protocol::{Item, Outcome, Party, TaskEnd, TurnId, Usage};
-use rollout::{ItemRecord, Obligation, OpenCall, Record, State, TaskDone, TurnEnd};
+use rollout::{ItemRecord, Obligation, OpenCall, Record, State, TaskDone, TurnEnd, UsageRecord, UsageStage};
 
 use crate::core::{EngineError, Setup};
 use crate::host::TurnReport;
@@ -9,8 +9,8 @@ use crate::host::TurnReport;
 /// What a call with outside effects is answered when its process ended.
 pub const MAY_HAVE_RUN: &str = "the process ended; this may have run partly";
 
-/// The lines that close `state`: an output for every open call, and an end for an open turn and the tasks it took in.
-/// Empty for an agent at rest. One write.
+/// The lines that close `state`: an output for every open call, a bill for every request that has none, and an end for
+/// an open turn and the tasks it took in. Empty for an agent at rest. One write.
 pub fn closing(state: &State, outcome: Outcome, reason: &str, answer: impl Fn(&OpenCall) -> String) -> Vec<Record> {
     let mut records: Vec<Record> = state
         .open_calls
@@ -25,6 +25,11 @@ pub fn closing(state: &State, outcome: Outcome, reason: &str, answer: impl Fn(&O
             })
         })
         .collect();
+    // Nobody will count them any more: they cost what was reserved.
+    records.extend(state.unsettled.iter().map(|open| {
+        let (stage, total) = (UsageStage::Settled, state.usage);
+        Record::Usage(UsageRecord { stage, total, estimated: true, ..open.clone() })
+    }));
     if let Some(turn_id) = state.open_turn {
         let end = TaskEnd { outcome, text: None, reason: Some(reason.to_owned()) };
         records.push(Record::TurnEnd(TurnEnd { turn_id, end: end.clone() }));

@@ -1,15 +1,16 @@
 //! The sampling loop: has this one stream ended, and is it to be retried? It may not end the turn.
 
+use budget::Refusal;
 use futures::StreamExt as _;
 use model::{ErrorKind, ModelError, ModelEvent, Retry};
-use protocol::{EffectId, EventKind, Item, Status, TurnId, Usage, WaitingOn};
-use rollout::{Record, UsageRecord, UsageStage};
+use protocol::{EffectId, EventKind, Item, Status, TurnId, WaitingOn};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::calls::Calls;
 use crate::core::{Core, EngineError};
 use crate::limits::MAX_CALLS;
+use crate::spend::{self, Bill, Held, Room};
 
 /// What one sample came to.
 pub(crate) enum Sampled {
@@ -22,11 +23,17 @@ pub(crate) enum Sampled {
     Interrupted,
     /// The provider failed for good; all calls are answered.
     Failed(ModelError),
+    /// The budget does not allow the request, or cut the reply short; all calls are answered.
+    OverBudget(String),
 }
 
 /// How one stream ended.
 enum Stream {
-    Done { wants_more: bool },
+    Done {
+        wants_more: bool,
+        /// The bound of output that the reply has reached, when the budget set one.
+        cut: Option<u64>,
+    },
     Interrupted,
     Failed(ModelError),
 }
@@ -37,12 +44,38 @@ pub(crate) async fn sample(core: &mut Core, turn: TurnId, cancel: &CancellationT
     if let Some(error) = full(core) {
         return Ok(Sampled::Failed(error));
     }
+    let mut held = None;
+    let sampled = attempts(core, turn, cancel, &mut held).await?;
+    // What is still held was refused, or never sent.
+    if let Some(held) = held {
+        spend::settle(core, turn, held, Bill::Nothing)?;
+    }
+    Ok(sampled)
+}
+
+/// Sends the request until there is a reply. Room that a refused attempt has not used is kept for the next one.
+async fn attempts(
+    core: &mut Core,
+    turn: TurnId,
+    cancel: &CancellationToken,
+    held: &mut Option<Held>,
+) -> Result<Sampled, EngineError> {
     let since = Instant::now();
     let mut retry = Retry::new(core.setup.retry.clone());
     loop {
         core.setup.host.status(Status::Running, None);
+        if held.is_none() {
+            match spend::reserve(core, turn, cancel).await? {
+                Room::Held(room) => *held = Some(room),
+                Room::Interrupted => return Ok(Sampled::Interrupted),
+                Room::Refused(refusal @ Refusal::NoPrice { .. }) => {
+                    return Ok(Sampled::Failed(no_price(core, &refusal)));
+                }
+                Room::Refused(refusal) => return Ok(Sampled::OverBudget(refusal.to_string())),
+            }
+        }
         let mut calls = Calls::new(turn, cancel.child_token());
-        let streamed = stream(core, turn, cancel, &mut calls, &mut retry).await;
+        let streamed = stream(core, turn, cancel, &mut calls, &mut retry, held).await;
         // Of this attempt only: what an earlier one called is answered in the request that this reply is to.
         let called = calls.any();
         // Whatever way the stream ended, every started tool is answered before anybody looks at the token.
@@ -50,7 +83,8 @@ pub(crate) async fn sample(core: &mut Core, turn: TurnId, cancel: &CancellationT
         let error = match streamed? {
             _ if cancel.is_cancelled() => return Ok(Sampled::Interrupted),
             Stream::Interrupted => return Ok(Sampled::Interrupted),
-            Stream::Done { wants_more } => return Ok(Sampled::Ended { follow_up: called || wants_more }),
+            Stream::Done { cut: Some(most), .. } if !called => return Ok(Sampled::OverBudget(cut_off(most))),
+            Stream::Done { wants_more, .. } => return Ok(Sampled::Ended { follow_up: called || wants_more }),
             Stream::Failed(error) => error,
         };
         let Some(wait) = retry.next(&error, since.elapsed(), chance()) else {
@@ -67,38 +101,58 @@ pub(crate) async fn sample(core: &mut Core, turn: TurnId, cancel: &CancellationT
     }
 }
 
-/// Consumes one stream: a finished item is in the rollout and in history before its tool starts.
+/// Consumes one stream: a finished item is in the rollout and in history before its tool starts. What it cost is
+/// settled, unless it cost nothing.
 async fn stream(
     core: &mut Core,
     turn: TurnId,
     cancel: &CancellationToken,
     calls: &mut Calls,
     retry: &mut Retry,
+    held: &mut Option<Held>,
 ) -> Result<Stream, EngineError> {
-    let mut events = core.setup.model.stream(core.request());
-    loop {
+    if cancel.is_cancelled() {
+        return Ok(Stream::Interrupted);
+    }
+    let (max_output, reserved) = held.as_ref().map(|held| (held.max_output, held.usage)).unwrap_or_default();
+    let before = core.transcript.len();
+    let mut began = false;
+    let mut events = core.setup.model.stream(core.request(max_output));
+    let (ended, bill) = loop {
         let event = tokio::select! {
             biased;
-            () = cancel.cancelled() => return Ok(Stream::Interrupted),
+            () = cancel.cancelled() => break (Stream::Interrupted, Bill::Estimated(reserved)),
             event = events.next() => event,
         };
-        match event {
-            Some(Ok(ModelEvent::Started | ModelEvent::TextDelta(_) | ModelEvent::ReasoningDelta(_))) => {}
+        began |= matches!(event, Some(Ok(_)));
+        let error = match event {
+            Some(Ok(ModelEvent::Started | ModelEvent::TextDelta(_) | ModelEvent::ReasoningDelta(_))) => continue,
             Some(Ok(ModelEvent::Item(item))) => {
                 retry.progress();
-                if calls.count() >= MAX_CALLS && item.call().is_some() {
-                    return Ok(Stream::Failed(endless()));
+                if calls.count() < MAX_CALLS || item.call().is_none() {
+                    take(core, turn, item, calls)?;
+                    continue;
                 }
-                take(core, turn, item, calls)?;
+                endless()
             }
             Some(Ok(ModelEvent::Done { usage, wants_more })) => {
-                settle(core, turn, usage)?;
-                return Ok(Stream::Done { wants_more: wants_more == Some(true) });
+                let reply = core.transcript.items().get(before..).unwrap_or_default();
+                let bill = spend::bill_of_reply(usage, reserved, reply);
+                let cut = max_output.filter(|most| usage.output >= *most);
+                break (Stream::Done { wants_more: wants_more == Some(true), cut }, bill);
             }
-            Some(Err(error)) => return Ok(Stream::Failed(error)),
-            None => return Ok(Stream::Failed(early_end())),
-        }
+            Some(Err(error)) => error,
+            None => early_end(),
+        };
+        let bill = spend::bill_of_failure(error.kind, began, reserved);
+        break (Stream::Failed(error), bill);
+    };
+    if bill != Bill::Nothing
+        && let Some(held) = held.take()
+    {
+        spend::settle(core, turn, held, bill)?;
     }
+    Ok(ended)
 }
 
 /// Records a finished item and starts its tool, if it is a call.
@@ -115,21 +169,6 @@ fn take(core: &mut Core, turn: TurnId, item: Item, calls: &mut Calls) -> Result<
     if answers {
         core.setup.inbox.lock().final_text();
     }
-    Ok(())
-}
-
-/// Writes down what the reply cost.
-fn settle(core: &mut Core, turn: TurnId, usage: Usage) -> Result<(), EngineError> {
-    core.total += usage;
-    core.spent += usage;
-    core.window_used = usage.total();
-    core.setup.writer.append(&[Record::Usage(UsageRecord {
-        stage: UsageStage::Settled,
-        turn_id: turn,
-        usage,
-        cost_usd: None,
-        total: core.total,
-    })])?;
     Ok(())
 }
 
@@ -154,6 +193,20 @@ fn endless() -> ModelError {
         message: format!("the model made more than {MAX_CALLS} calls in one reply"),
         hints: vec!["what it called before that has run; ask for less at once, or use another model".to_owned()],
     }
+}
+
+/// A budget in dollars binds an agent whose model has no price.
+fn no_price(core: &Core, refusal: &Refusal) -> ModelError {
+    let model = core.setup.model.id();
+    ModelError {
+        kind: ErrorKind::Rejected,
+        message: format!("{refusal}: {model}"),
+        hints: vec![format!("set input_usd_per_mtok and output_usd_per_mtok in [models.\"{model}\"] of config.toml")],
+    }
+}
+
+fn cut_off(most: u64) -> String {
+    format!("the reply was cut off at {most} tokens of output: the budget had no more left")
 }
 
 fn early_end() -> ModelError {

@@ -52,6 +52,11 @@ pub(crate) async fn run_task(core: &mut Core, stopped: &Stopped, cancel: &Cancel
             fault = Some(Fault { kind: error.kind, hints: error.hints });
             end
         }
+        Ok(Turned::OverBudget(reason)) => {
+            // With a larger budget a resume can go on with it.
+            goes_on = true;
+            TaskEnd { outcome: Outcome::OverBudget, text: core.partial_words(), reason: Some(reason) }
+        }
         Err(error) => {
             broken = true;
             TaskEnd { outcome: Outcome::Errored, text: None, reason: Some(error.to_string()) }

@@ -15,6 +15,8 @@ pub(crate) enum Turned {
     Interrupted,
     /// The provider failed for good.
     Failed(ModelError),
+    /// The budget does not allow the next request, or did not allow the whole of the last reply.
+    OverBudget(String),
 }
 
 /// Runs one pass. `input` enters the context first; the mailbox holds back everything else until it was sampled.
@@ -31,6 +33,7 @@ pub(crate) async fn run_turn(
         match sample(core, turn, cancel).await? {
             Sampled::Interrupted => return Ok(Turned::Interrupted),
             Sampled::Failed(error) => return Ok(Turned::Failed(error)),
+            Sampled::OverBudget(reason) => return Ok(Turned::OverBudget(reason)),
             Sampled::Ended { follow_up: true } => core.setup.inbox.lock().follow_up(),
             Sampled::Ended { follow_up: false } => {
                 if !core.setup.inbox.lock().has_pending() {

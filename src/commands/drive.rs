@@ -186,6 +186,9 @@ pub(super) fn tell(tree: TreeId, end: &TaskEnd, hints: Vec<String>, code: u8, js
     let mut failure = Failure::internal(said);
     failure.hints = hints;
     output::failure(&match end.outcome {
+        Outcome::OverBudget => failure.hint(format!(
+            "with more it goes on: agent resume --tree {tree} --continue --budget-tokens N (or --budget-usd X)"
+        )),
         Outcome::Closed => failure.hint(format!("the tree as it is now: agent tree --tree {tree}")),
         _ => failure.hint(format!("the tree is kept: agent resume --tree {tree} \"…\"")),
     });

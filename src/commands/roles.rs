@@ -48,6 +48,7 @@ fn row(role: &Role) -> serde_json::Value {
         "sandbox": role.sandbox,
         "workspace": role.workspace.map(roles::Workspace::as_str),
         "budget_tokens": role.budget_tokens,
+        "budget_usd": role.budget_usd.map(budget::Usd::dollars),
         "max_depth": role.limits.max_depth,
         "nicknames": role.nicknames,
         "origin": role.origin.to_string(),
@@ -64,6 +65,7 @@ fn whole(role: &Role) -> String {
         ("sandbox", role.sandbox.map_or_else(none, |sandbox| sandbox.as_str().to_owned())),
         ("workspace", role.workspace.map_or_else(none, |workspace| workspace.as_str().to_owned())),
         ("budget_tokens", role.budget_tokens.map_or_else(none, |tokens| tokens.to_string())),
+        ("budget_usd", role.budget_usd.map_or_else(none, |usd| usd.to_string())),
         ("max_depth", role.limits.max_depth.map_or_else(none, |depth| depth.to_string())),
     ];
     let mut text = format!("{}: {}\n", role.name, role.description);

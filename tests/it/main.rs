@@ -6,6 +6,8 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a panic is how a test fails")]
 
 mod bad;
+#[cfg(test)]
+mod budget;
 mod close;
 mod control;
 mod count;

@@ -84,17 +84,15 @@ fn a_role_that_asks_for_what_nothing_keeps_is_refused() {
     let script = "[[rule]]\nafter = 0\nreply = [{ call = \"spawn_agent\", arguments = { task_name = \"a\", message = \"x\", \
                   agent_type = \"kept\" } }]\n[[rule]]\nreply = [{ text = \"${last}\" }]\n";
     fs::write(home.work().join("spawn.toml"), script).unwrap();
-    for (key, what) in [
-        ("sandbox = \"read-only\"", "the sandbox `read-only`"),
-        ("workspace = \"worktree\"", "a worktree of its own"),
-        ("budget_tokens = 5000", "a budget of its own"),
-    ] {
+    for (key, what) in
+        [("sandbox = \"read-only\"", "the sandbox `read-only`"), ("workspace = \"worktree\"", "a worktree of its own")]
+    {
         home.write("agents/kept.toml", &format!("description = \"d\"\ninstructions = \"i\"\n{key}\n"));
         let run = command(&home, &["run", "--model", "script:spawn.toml", "x"]).run_ok();
         let told = format!("the role `kept` asks for {what}, which this version cannot enforce");
         assert!(run.stdout.contains(&told), "{}", run.stdout);
     }
-    assert_eq!(home.rollouts().len(), 3, "three roots and nobody else");
+    assert_eq!(home.rollouts().len(), 2, "two roots and nobody else");
 }
 
 #[test]

@@ -141,7 +141,7 @@ pub(crate) const TOP: &[Key<Config>] = &[
     Key {
         name: "budget_tokens",
         flag: Some("--budget-tokens"),
-        doc: "How many tokens a whole tree may use, input and output together. No limit when it is not set. This version refuses it.",
+        doc: "How many tokens a whole tree may use, input and output together. The request that would go beyond it is not sent. No limit when it is not set.",
         example: "2_000_000",
         shape: Shape::Whole { min: 1, max: BUDGET_TOKENS_LIMIT, unit: "tokens", put: |c, n| c.budget_tokens = Some(n) },
         show: |c| c.budget_tokens.map(|n| n.to_string()),
@@ -149,10 +149,31 @@ pub(crate) const TOP: &[Key<Config>] = &[
     Key {
         name: "budget_usd",
         flag: Some("--budget-usd"),
-        doc: "How many US dollars a whole tree may use, by the prices in `[models.\"NAME\"]`. No limit when it is not set. This version refuses it.",
+        doc: "How many US dollars a whole tree may use, by the prices in `[models.\"NAME\"]`; every model of the tree needs one. The request that would go beyond it is not sent. No limit when it is not set.",
         example: "2.50",
         shape: Shape::Usd { max: BUDGET_USD_LIMIT, put: |c, n| c.budget_usd = Some(n) },
         show: |c| c.budget_usd.map(usd),
+    },
+    Key {
+        name: "agent_budget_tokens",
+        flag: None,
+        doc: "How many tokens any single agent may use, those below it left out. No limit when it is not set.",
+        example: "500_000",
+        shape: Shape::Whole {
+            min: 1,
+            max: BUDGET_TOKENS_LIMIT,
+            unit: "tokens",
+            put: |c, n| c.agent_budget_tokens = Some(n),
+        },
+        show: |c| c.agent_budget_tokens.map(|n| n.to_string()),
+    },
+    Key {
+        name: "agent_budget_usd",
+        flag: None,
+        doc: "How many US dollars any single agent may use, those below it left out. No limit when it is not set.",
+        example: "0.75",
+        shape: Shape::Usd { max: BUDGET_USD_LIMIT, put: |c, n| c.agent_budget_usd = Some(n) },
+        show: |c| c.agent_budget_usd.map(usd),
     },
 ];
 

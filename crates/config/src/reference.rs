@@ -66,13 +66,10 @@ pub fn reference() -> String {
     page
 }
 
-/// Keys that are known and that nothing keeps yet: a file that sets one is refused.
-const REFUSED: [&str; 2] = ["budget_tokens", "budget_usd"];
-
-/// A file that sets every key, but for those that are refused. It can be used as it stands.
+/// A file that sets every key. It can be used as it stands.
 pub(crate) fn example() -> String {
     let mut text = String::new();
-    lines(&mut text, keys::TOP.iter().filter(|key| !REFUSED.contains(&key.name)));
+    lines(&mut text, keys::TOP);
     text.push_str("\n[providers.lab]\n");
     lines(&mut text, keys::PROVIDER);
     text.push_str("\n[models.\"openai/gpt-5.5\"]\n");

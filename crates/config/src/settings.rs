@@ -54,6 +54,10 @@ pub struct Config {
     pub budget_tokens: Option<u64>,
     /// US dollars a tree may use.
     pub budget_usd: Option<f64>,
+    /// Tokens any single agent may use.
+    pub agent_budget_tokens: Option<u64>,
+    /// US dollars any single agent may use.
+    pub agent_budget_usd: Option<f64>,
     /// Servers of models by name, built-in ones included.
     pub providers: BTreeMap<String, Provider>,
     /// What the user says about models, by `provider/name`.
@@ -116,6 +120,8 @@ impl Default for Config {
             max_agents: MAX_AGENTS,
             budget_tokens: None,
             budget_usd: None,
+            agent_budget_tokens: None,
+            agent_budget_usd: None,
             providers: provider::known().map(|(name, provider)| (name.to_owned(), provider)).collect(),
             models: BTreeMap::new(),
             permissions: BTreeMap::new(),

@@ -27,7 +27,7 @@ pub use events::EventLog;
 pub use fault::{Code, Fault};
 pub use limits::{CONNECT_PATIENCE, MAX_AT_ONCE, MAX_CONNECTIONS, MAX_EVENT_BYTES, MAX_EVENTS, MAX_LINE, MAX_WAITS};
 pub use listener::{BindError, Listener};
-pub use listing::{Cut, Edge, Found, Listing, Report, Row, Tokens};
+pub use listing::{Cut, Edge, Found, Listing, Report, Row, Spending, Tokens, Use};
 pub use op::{Mode, Op};
 pub use place::socket_path;
 pub use reply::{Answer, Given, Refusal, Reply, Submission};

@@ -11,8 +11,33 @@ pub struct Listing {
     pub tree: TreeId,
     /// The root's thread.
     pub root: ThreadId,
+    /// What it has spent of its budget; none when it has no budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Spending>,
     /// Its agents, breadth first, closed ones included.
     pub agents: Vec<Row>,
+}
+
+/// How a tree stands with its budget.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spending {
+    /// Tokens, input and output together; none when they are not bounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Use<u64>>,
+    /// US dollars; none when they are not bounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd: Option<Use<f64>>,
+}
+
+/// How much of something is used.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Use<T> {
+    /// What there is.
+    pub limit: T,
+    /// What is settled, estimates included.
+    pub used: T,
+    /// What is reserved for requests under way.
+    pub reserved: T,
 }
 
 /// One agent of a listing.
@@ -46,6 +71,10 @@ pub struct Row {
     /// Tokens over its life.
     #[serde(default)]
     pub tokens: Tokens,
+    /// Tokens of requests that nobody counted, because they broke off or their server gives no numbers. They are not in
+    /// `tokens`, and count against budgets like those.
+    #[serde(default, skip_serializing_if = "Tokens::is_none")]
+    pub estimated: Tokens,
     /// Money over its life; none when its model has no price.
     pub cost_usd: Option<f64>,
     /// Its first task, on one line.
@@ -79,6 +108,13 @@ pub struct Tokens {
     pub cached_input: u64,
     /// Output tokens.
     pub output: u64,
+}
+
+impl Tokens {
+    /// Whether there are none.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What taking a tree over found and did.

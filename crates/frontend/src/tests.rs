@@ -217,13 +217,14 @@ pub(crate) fn listing() -> Listing {
         resident: true,
         unread: 1,
         tokens: Tokens { input: 5, cached_input: 4, output: 3 },
+        estimated: Tokens::default(),
         cost_usd: Some(0.25),
         task: "look".to_owned(),
         opened_at: Timestamp::EPOCH,
         closed_at: None,
         last_activity: Timestamp::EPOCH,
     };
-    Listing { tree: tree(), root: root().thread, agents: vec![row] }
+    Listing { tree: tree(), root: root().thread, budget: None, agents: vec![row] }
 }
 
 pub(crate) fn report() -> Report {

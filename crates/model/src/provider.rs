@@ -174,5 +174,10 @@ impl Catalog {
     }
 }
 
+/// Whether a model of this name is played by the program itself, without a provider that bills.
+pub fn is_played(name: &str) -> bool {
+    name == rehearsal::NAME || name.starts_with("script:")
+}
+
 #[cfg(test)]
 mod tests;

@@ -38,6 +38,8 @@ pub enum WaitingOn {
     Approval,
     /// Other agents.
     Agent,
+    /// Room in the budget, which requests under way have reserved.
+    Budget,
 }
 
 /// How a turn, and each task it took in, ended.

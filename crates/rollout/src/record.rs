@@ -223,8 +223,12 @@ pub struct UsageRecord {
     /// Money, when the model has a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// The agent's total of settled tokens after this line.
+    /// The agent's total of settled tokens after this line, estimates left out.
     pub total: Usage,
+    /// Of a settled line: nobody counted, because the request broke off or its server gives no numbers, so an estimate
+    /// stands for it. It counts against budgets like any other.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
 }
 
 /// Stage of a usage line.
@@ -256,16 +260,22 @@ pub struct Limits {
     pub budgets: Budgets,
 }
 
-/// Budgets of a tree.
+/// Budgets of a tree and of each of its agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Budgets {
-    /// Tokens, input and output together.
+    /// Tokens of the tree, input and output together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// US dollars.
+    /// US dollars of the tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usd: Option<f64>,
+    /// Tokens of any single agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_tokens: Option<u64>,
+    /// US dollars of any single agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_usd: Option<f64>,
 }
 
 /// `event_msg`. Names are those of the reference where it has one.

@@ -65,6 +65,10 @@ pub struct State {
     pub window_used: u64,
     /// Money of settled requests.
     pub cost_usd: f64,
+    /// Tokens of requests that nobody counted, as they were estimated.
+    pub estimated: Usage,
+    /// Money of those.
+    pub estimated_usd: f64,
     /// Reservations whose request was never settled.
     pub unsettled: Vec<UsageRecord>,
     /// All lines of processes that have not ended.
@@ -189,6 +193,8 @@ impl State {
             usage: Usage::default(),
             window_used: 0,
             cost_usd: 0.0,
+            estimated: Usage::default(),
+            estimated_usd: 0.0,
             unsettled: Vec::new(),
             processes: Vec::new(),
             limits: None,
@@ -341,6 +347,11 @@ impl State {
                 if let Some(at) = self.unsettled.iter().rposition(|open| open.turn_id == record.turn_id) {
                     self.unsettled.remove(at);
                 }
+                if record.estimated {
+                    self.estimated += record.usage;
+                    self.estimated_usd += record.cost_usd.unwrap_or(0.0);
+                    return;
+                }
                 self.usage += record.usage;
                 self.window_used = record.usage.total();
                 self.cost_usd += record.cost_usd.unwrap_or(0.0);
@@ -382,6 +393,7 @@ impl State {
             && self.tasks_taken.is_empty()
             && self.obligations.is_empty()
             && self.processes.is_empty()
+            && self.unsettled.is_empty()
             && (self.pending.is_empty() || !self.is_closed())
     }
 
@@ -395,16 +407,17 @@ impl State {
         self.unsettled.iter().map(|open| open.usage).sum()
     }
 
-    /// Tokens that count against a budget: settled ones, and estimates of those never settled.
+    /// Tokens that count against a budget: settled ones, and estimates of those that nobody counted or settled.
     pub fn spent(&self) -> Usage {
         let mut spent = self.usage;
+        spent += self.estimated;
         spent += self.reserved();
         spent
     }
 
     /// Money that counts against a budget, in US dollars.
     pub fn spent_usd(&self) -> f64 {
-        self.cost_usd + self.unsettled.iter().filter_map(|open| open.cost_usd).sum::<f64>()
+        self.cost_usd + self.estimated_usd + self.unsettled.iter().filter_map(|open| open.cost_usd).sum::<f64>()
     }
 }
 

@@ -101,6 +101,12 @@ pub struct Summary {
     /// Money of settled requests.
     #[serde(default)]
     pub cost_usd: f64,
+    /// Tokens of requests that nobody counted, as they were estimated.
+    #[serde(default)]
+    pub estimated: Usage,
+    /// Money of those.
+    #[serde(default)]
+    pub estimated_usd: f64,
     /// Reservations whose request was never settled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsettled: Vec<UsageRecord>,
@@ -172,7 +178,7 @@ impl FileEnd {
 impl Summary {
     /// Raised whenever a field is added, or the fold says something else about the same lines: a summary of another
     /// version is not believed, so that nothing an older program did not know is taken for absent.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 
     /// When the agent was spawned.
     pub fn opened_at(&self) -> Timestamp {
@@ -226,6 +232,8 @@ impl State {
             usage: self.usage,
             window_used: self.window_used,
             cost_usd: self.cost_usd,
+            estimated: self.estimated,
+            estimated_usd: self.estimated_usd,
             unsettled: self.unsettled.clone(),
             processes: self.processes.clone(),
             limits: self.limits.clone(),
@@ -263,6 +271,8 @@ impl State {
             usage: summary.usage,
             window_used: summary.window_used,
             cost_usd: summary.cost_usd,
+            estimated: summary.estimated,
+            estimated_usd: summary.estimated_usd,
             unsettled: summary.unsettled.clone(),
             processes: summary.processes.clone(),
             limits: summary.limits.clone(),

@@ -93,6 +93,7 @@ impl House {
                 roles: Vec::new(),
                 budgets: rollout::Budgets::default(),
             },
+            prices: std::collections::BTreeMap::new(),
             sandbox: Sandbox::ReadOnly,
             approval: Approval::Never,
             model: Some(MODEL.to_owned()),

@@ -15,8 +15,13 @@ fn strings(names: &[&str]) -> Vec<String> {
 fn check(has: Option<&[&str]>, wanted: Option<&[&str]>, expect: Expect) {
     let mut role = Roles::builtin().get("worker").unwrap().clone();
     role.tools = wanted.map(strings);
-    let parent =
-        Granted { sandbox: Sandbox::WorkspaceWrite, tools: has.map(strings), max_depth: 4, budget_tokens: None };
+    let parent = Granted {
+        sandbox: Sandbox::WorkspaceWrite,
+        tools: has.map(strings),
+        max_depth: 4,
+        budget_tokens: None,
+        budget_usd: None,
+    };
     let seen = match narrow(&parent, &role) {
         Ok(granted) => format!("{:?}", granted.tools),
         Err(error) => error.to_string(),
@@ -57,7 +62,7 @@ proptest! {
         top in (sandbox(), toolset(), 1..16usize, option::of(0..9_000u64)),
         chain in proptest::collection::vec((option::of(sandbox()), toolset(), option::of(1..16usize), option::of(0..9_000u64)), 1..6),
     ) {
-        let mut parent = Granted { sandbox: top.0, tools: top.1, max_depth: top.2, budget_tokens: top.3 };
+        let mut parent = Granted { sandbox: top.0, tools: top.1, max_depth: top.2, budget_tokens: top.3, budget_usd: None };
         for (sandbox, tools, max_depth, budget_tokens) in chain {
             let mut role = Roles::builtin().get("default").unwrap().clone();
             role.sandbox = sandbox;

@@ -25,6 +25,7 @@ fn a_whole_file() {
         sandbox = "read-only"
         workspace = "worktree"
         budget_tokens = 100_000
+        budget_usd = 2.5
         max_depth = 0x2
         nicknames = ["Hare", "Big-Hare 2"]
         "#,
@@ -60,6 +61,11 @@ fn a_whole_file() {
                 budget_tokens: Some(
                     100000,
                 ),
+                budget_usd: Some(
+                    Usd(
+                        2500000000,
+                    ),
+                ),
                 max_depth: Some(
                     2,
                 ),
@@ -93,7 +99,7 @@ fn keys() {
     check(
         "zzz = 1",
         expect![
-            "agents/tester.toml:1: zzz: unknown key; a role may set name, description, instructions, model, effort, tools, sandbox, workspace, budget_tokens, max_depth, nicknames"
+            "agents/tester.toml:1: zzz: unknown key; a role may set name, description, instructions, model, effort, tools, sandbox, workspace, budget_tokens, budget_usd, max_depth, nicknames"
         ],
     );
     check(
@@ -157,6 +163,11 @@ fn values() {
     check("workspace = 1", expect!["agents/tester.toml:1: workspace: expected one of shared, worktree"]);
     check("max_depth = 17", expect!["agents/tester.toml:1: max_depth: expected a whole number from 1 to 16"]);
     check("max_depth = \"2\"", expect!["agents/tester.toml:1: max_depth: expected a whole number from 1 to 16"]);
+    check("budget_usd = 0", expect!["agents/tester.toml:1: budget_usd: expected US dollars above 0, for example 2.50"]);
+    check(
+        "budget_usd = \"2\"",
+        expect!["agents/tester.toml:1: budget_usd: expected US dollars above 0, for example 2.50"],
+    );
     check("budget_tokens = -1", expect!["agents/tester.toml:1: budget_tokens: expected a whole number from 1024 up"]);
     check(
         "tools = \"exec_command\"",

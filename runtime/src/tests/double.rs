@@ -1,8 +1,9 @@
 //! The doubles: a model that plays steps, a keeper that notes what it hears, a tool that is a closure.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
+use budget::{Accounts, Refusal, Reservation, Spent, Standing, Usd};
 use futures::future::BoxFuture;
 use futures::{StreamExt as _, stream};
 use model::{BoxStream, ErrorKind, Head, Model, ModelError, ModelEvent, ModelRequest, ToolWire};
@@ -142,6 +143,9 @@ pub(super) struct Keeper {
     pub(super) reports: Mutex<Vec<TurnReport>>,
     pub(super) held: Mutex<i64>,
     pub(super) working: Mutex<bool>,
+    /// Whose accounts these are; nobody's until a test opens them.
+    pub(super) accounts: Mutex<Accounts>,
+    pub(super) payer: OnceLock<protocol::ThreadId>,
     changes: watch::Sender<()>,
 }
 
@@ -176,6 +180,21 @@ impl Host for Keeper {
     }
 
     fn status(&self, _: Status, _: Option<WaitingOn>) {}
+
+    fn reserve(&self, input: u64) -> BoxFuture<'_, Result<Reservation, Refusal>> {
+        let payer = *self.payer.get_or_init(protocol::ThreadId::new);
+        let reserved = lock(&self.accounts).reserve(payer, input, None);
+        Box::pin(async { reserved })
+    }
+
+    fn settle(&self, reservation: &Reservation, usage: Usage, _: bool) -> Option<Usd> {
+        lock(&self.accounts).settle(reservation, Spent { tokens: usage.total(), usd: Usd::default() });
+        None
+    }
+
+    fn standing(&self) -> Option<Standing> {
+        lock(&self.accounts).standing(*self.payer.get()?)
+    }
 
     fn busy(&self) {
         *lock(&self.working) = true;

@@ -6,6 +6,7 @@ pub(super) const TOP: (u64, &[&str]) = (6, &["agent", "xtask"]);
 /// `(package, packages it must not depend on, why)`. The floors alone would allow these arrows.
 pub(super) const ABSENCES: &[(&str, &[&str], &str)] = &[
     ("agent-graph", TOKIO, PURE),
+    ("budget", TOKIO, PURE),
     ("mailbox", TOKIO, PURE),
     ("patch", TOKIO, PURE),
     ("policy", TOKIO, PURE),

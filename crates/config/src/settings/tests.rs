@@ -192,7 +192,7 @@ fn unknown_keys() {
         "max_runing = 4\nzebra = 1",
         expect![[r#"
             warning: unknown key max_runing in ~/.agent/config.toml:1 is ignored; did you mean `max_running`?
-            warning: unknown key zebra in ~/.agent/config.toml:2 is ignored; known here: model, sandbox, approval, roles, trusted_projects, max_running, max_resident, max_depth, max_agents, budget_tokens, budget_usd, providers, models, permissions, profiles
+            warning: unknown key zebra in ~/.agent/config.toml:2 is ignored; known here: model, sandbox, approval, roles, trusted_projects, max_running, max_resident, max_depth, max_agents, budget_tokens, budget_usd, agent_budget_tokens, agent_budget_usd, providers, models, permissions, profiles
             ok"#]],
     );
     check(
@@ -327,6 +327,8 @@ fn each_layer_replaces_the_ones_before() {
         max_agents = 2 (~/.agent/config.toml:4)
         budget_tokens = 6 (--budget-tokens)
         budget_usd = not set (the defaults)
+        agent_budget_tokens = not set (the defaults)
+        agent_budget_usd = not set (the defaults)
     "#]]
     .assert_eq(&seen.collect::<String>());
 }

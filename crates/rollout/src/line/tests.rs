@@ -130,7 +130,14 @@ fn wire_names_are_frozen() {
     ] {
         check(&Record::Process(ProcessRecord { token: id(5), event }), expect);
     }
-    let spent = UsageRecord { stage: UsageStage::Settled, turn_id: id(2), usage, cost_usd: Some(0.25), total: usage };
+    let spent = UsageRecord {
+        stage: UsageStage::Settled,
+        turn_id: id(2),
+        usage,
+        cost_usd: Some(0.25),
+        total: usage,
+        estimated: false,
+    };
     check(
         &Record::Usage(spent),
         expect![[r#"
@@ -143,7 +150,7 @@ fn wire_names_are_frozen() {
         max_depth: 4,
         max_agents: 2000,
         roles: vec!["worker".to_owned()],
-        budgets: Budgets { tokens: Some(1_000), usd: None },
+        budgets: Budgets { tokens: Some(1_000), ..Budgets::default() },
     };
     check(
         &Record::Limits(Box::new(limits)),

@@ -196,6 +196,7 @@ fn a_request_that_was_never_settled_counts_as_its_estimate() {
             usage: tokens(output),
             cost_usd: Some(0.5),
             total: tokens(total),
+            estimated: false,
         })
     };
     let mut records = vec![spend(UsageStage::Reserved, 100, 0)];
@@ -209,6 +210,13 @@ fn a_request_that_was_never_settled_counts_as_its_estimate() {
     // A settled line that could not be read is in the totals of the next.
     records.push(spend(UsageStage::Settled, 30, 200));
     assert_eq!(fold(&records).usage, tokens(200));
+    // Nobody counted the next: it costs what was reserved, and is kept apart from what servers count.
+    let Record::Usage(guess) = spend(UsageStage::Settled, 50, 200) else { unreachable!() };
+    let window = fold(&records).window_used;
+    records.push(Record::Usage(UsageRecord { estimated: true, ..guess }));
+    let state = fold(&records);
+    assert_eq!((state.usage, state.estimated, state.window_used), (tokens(200), tokens(50), window));
+    assert_eq!((state.reserved(), state.spent()), (tokens(0), tokens(250)));
 }
 
 #[test]
@@ -244,13 +252,14 @@ pub(crate) fn any_record() -> impl Strategy<Value = Record> {
         (".{0,20}", effect()).prop_map(|(id, effect)| output(&id, effect)),
         ".{0,40}".prop_map(|text| words(&text)),
         "\\PC{0,40}".prop_map(|text| copied(item(Item::message(Role::User, &text)))),
-        (0_u64..3, 0_u64..1000, prop::option::of(0.0..10.0)).prop_map(|(n, output, cost_usd)| Record::Usage(
+        (0_u64..4, 0_u64..1000, prop::option::of(0.0..10.0)).prop_map(|(n, output, cost_usd)| Record::Usage(
             UsageRecord {
-                stage: if n == 0 { UsageStage::Settled } else { UsageStage::Reserved },
+                stage: if n == 0 || n == 3 { UsageStage::Settled } else { UsageStage::Reserved },
                 turn_id: id(n),
                 usage: Usage { output, ..Usage::default() },
                 cost_usd,
                 total: Usage::default(),
+                estimated: n == 3,
             }
         )),
         (0_u64..3, any::<bool>()).prop_map(|(n, ended)| Record::Process(ProcessRecord {

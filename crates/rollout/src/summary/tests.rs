@@ -43,7 +43,7 @@ async fn a_summary_as_text() {
     let text = serde_json::to_string_pretty(&summary).unwrap();
     expect![[r#"
         {
-          "version": 1,
+          "version": 2,
           "meta": {
             "id": "01939d5e-0000-7000-8000-000000000001",
             "session_id": "01939d5e-0000-7000-8000-000000000001",
@@ -120,6 +120,13 @@ async fn a_summary_as_text() {
           },
           "window_used": 0,
           "cost_usd": 0.0,
+          "estimated": {
+            "input": 0,
+            "cached_input": 0,
+            "output": 0,
+            "reasoning": 0
+          },
+          "estimated_usd": 0.0,
           "last_activity": "1970-01-01T00:00:00.000Z"
         }"#]]
     .assert_eq(&text);
@@ -253,7 +260,7 @@ fn anything() -> impl Strategy<Value = Record> {
         payload: serde_json::value::RawValue::from_string("[0]".to_owned()).unwrap(),
     });
     let limits = (0_usize..9, prop::option::of(0.0..100.0)).prop_map(|(n, usd)| {
-        let budgets = crate::Budgets { tokens: None, usd };
+        let budgets = crate::Budgets { usd, ..crate::Budgets::default() };
         let roles = vec!["explorer".to_owned()];
         Record::Limits(Box::new(Limits {
             max_running: n,
