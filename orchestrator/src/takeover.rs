@@ -83,6 +83,7 @@ impl Tree {
             }
         }
         problems.extend(stays.iter().map(ToString::to_string));
+        problems.extend(options.store.sweep_attachments(id).err().map(|error| error.to_string()));
         let root = found.get(&id.root()).ok_or(TreeError::NoRoot(id))?;
         let stored = root.state.limits.clone();
         options.limits = merged(options.limits, stored.as_ref());

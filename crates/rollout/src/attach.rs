@@ -8,6 +8,9 @@ use crate::{Error, Store};
 /// Folder of such texts below a tree's own.
 const FOLDER: &str = "mail";
 
+/// How the name of one ends that is not whole yet.
+const UNFINISHED: &str = ".tmp";
+
 impl Store {
     /// Writes the whole body of a mail into a file of its own, on the disk with its folder when this returns. The same
     /// id again is the same text, and leaves the file as it is. Blocks.
@@ -36,7 +39,7 @@ impl Store {
             disk.create_dir_all(&folder).map_err(|error| Error::io("make", &*folder, error))?;
         }
         // A name of its own first: a file that is there under the final name is whole.
-        let unfinished = folder.join(format!("{mail}.{}.tmp", protocol::Token::new()));
+        let unfinished = folder.join(format!("{mail}.{}{UNFINISHED}", protocol::Token::new()));
         let written = (|| {
             let handle = disk.create_new(&unfinished)?;
             handle.write_all(text.as_bytes())?;
@@ -50,6 +53,25 @@ impl Store {
             return Err(Error::io("write", &*file, error));
         }
         Ok(file)
+    }
+
+    /// Removes what a killed process left of texts that it had not written whole; nothing points to them. Only the
+    /// owner of the tree may do so.
+    ///
+    /// # Errors
+    /// When the folder cannot be listed, or a file not be removed.
+    pub fn sweep_attachments(&self, tree: TreeId) -> Result<(), Error> {
+        let disk = self.disk();
+        let folder = self.tree_folder(tree).join(FOLDER);
+        if !disk.exists(&folder) {
+            return Ok(());
+        }
+        let entries = disk.list(&folder).map_err(|error| Error::io("list", &*folder, error))?;
+        let unfinished = |path: &std::path::Path| path.to_string_lossy().ends_with(UNFINISHED);
+        for entry in entries.iter().filter(|entry| entry.file && unfinished(&entry.path)) {
+            disk.remove(&entry.path).map_err(|error| Error::io("remove", &entry.path, error))?;
+        }
+        Ok(())
     }
 }
 
@@ -73,6 +95,21 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
         assert_eq!(std::fs::read_dir(file.parent().unwrap()).unwrap().count(), 1);
     }
+
+    #[test]
+    fn what_a_kill_left_of_a_text_is_swept_and_whole_ones_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(AbsPath::new(folder.path()).unwrap(), Arc::new(RealDisk));
+        let (tree, mail) = (TreeId::from(ThreadId::new()), MailId::new());
+        store.sweep_attachments(tree).unwrap();
+        let file = store.attach(tree, mail, "whole").unwrap();
+        std::fs::write(file.with_extension("0198.tmp"), "who").unwrap();
+        store.sweep_attachments(tree).unwrap();
+        let left: Vec<_> =
+            std::fs::read_dir(file.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(left, [file.to_path_buf()]);
+    }
+
     #[test]
     fn a_text_that_is_there_is_made_reachable_again() {
         let disk = FaultDisk::default();
