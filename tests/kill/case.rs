@@ -12,7 +12,7 @@ use crate::scene::{ANSWER, PROMPT, Scene};
 use crate::verify::{assert_whole, load, no_orphans};
 
 /// What a process that was killed exits with, as [`Run`] tells it.
-const KILLED: i32 = 128 + 9;
+pub(crate) const KILLED: i32 = 128 + 9;
 
 /// Runs the scenario, kills it at `point`, and sees to it that the tree comes back whole. Whether there was a kill:
 /// a run may have fewer effects than another, and is counted all the same.
@@ -130,9 +130,9 @@ fn client_has_answer(scene: &Scene) -> bool {
     root.done.values().any(|end| end.outcome == Outcome::Completed)
 }
 
-type Files = BTreeMap<PathBuf, Vec<u8>>;
+pub(crate) type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-fn sessions(scene: &Scene) -> Files {
+pub(crate) fn sessions(scene: &Scene) -> Files {
     files(&scene.home.path().join("sessions"))
 }
 
@@ -156,7 +156,7 @@ fn is_mirror(path: &Path) -> bool {
 }
 
 /// The files that differ, each with what was added.
-fn changed(before: &Files, after: &Files) -> Vec<String> {
+pub(crate) fn changed(before: &Files, after: &Files) -> Vec<String> {
     let names: std::collections::BTreeSet<&PathBuf> = before.keys().chain(after.keys()).collect();
     let differ = names.into_iter().filter(|name| before.get(*name) != after.get(*name));
     let tail = |name: &PathBuf| {

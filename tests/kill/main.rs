@@ -12,9 +12,17 @@ mod close;
 #[path = "../it/count.rs"]
 mod count;
 #[cfg(test)]
+mod life;
+#[cfg(test)]
+mod play;
+#[cfg(test)]
 mod point;
 #[cfg(test)]
 mod scene;
+#[cfg(test)]
+mod sweep;
+#[cfg(test)]
+mod tally;
 #[cfg(test)]
 mod verify;
 

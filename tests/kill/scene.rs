@@ -1,5 +1,7 @@
 //! The scenario: a root, an explorer and a worker, the model that plays them, and the commands that drive them.
 
+use std::path::PathBuf;
+
 use protocol::{ItemKind, Role};
 use serde_json::json;
 use testkit::{Agent, Home, Reply, Request, Run, Server};
@@ -121,21 +123,40 @@ impl Scene {
 
     /// The command as a user runs it.
     pub(crate) fn agent(&self, args: &[&str]) -> Run {
-        Agent::new(env!("CARGO_BIN_EXE_agent"), &self.home).args(args.iter().copied()).run()
+        self.command(args).run()
+    }
+
+    /// The same, not started yet.
+    pub(crate) fn command(&self, args: &[&str]) -> Agent {
+        Agent::new(env!("CARGO_BIN_EXE_agent"), &self.home).args(args.iter().copied())
     }
 
     /// The command on a disk that kills it. What it did to the disk, when it was not killed.
     pub(crate) fn killed(&self, args: &[&str], point: Option<&Point>) -> (Run, Option<Vec<Seen>>) {
-        let account = self.home.temporary().join("effects");
+        let run = self.planned(args, point).run();
+        (run, self.effects())
+    }
+
+    /// The same, not started yet.
+    pub(crate) fn planned(&self, args: &[&str], point: Option<&Point>) -> Agent {
+        let account = self.account();
         let _ = std::fs::remove_file(&account);
         let plan = Plan {
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
             point: point.cloned(),
             account: account.display().to_string(),
         };
-        let run = Agent::this_test(CHILD, &serde_json::to_string(&plan).unwrap(), &self.home).run();
-        let account = std::fs::read_to_string(account).ok();
-        (run, account.map(|account| serde_json::from_str(&account).unwrap()))
+        Agent::this_test(CHILD, &serde_json::to_string(&plan).unwrap(), &self.home)
+    }
+
+    /// What the last planned command did to the disk, when it was not killed.
+    pub(crate) fn effects(&self) -> Option<Vec<Seen>> {
+        let account = std::fs::read_to_string(self.account()).ok();
+        account.map(|account| serde_json::from_str(&account).unwrap())
+    }
+
+    fn account(&self) -> PathBuf {
+        self.home.temporary().join("effects")
     }
 
     /// Processes that agents of this home started and that run.

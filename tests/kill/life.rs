@@ -1,0 +1,209 @@
+//! What the home of a play goes through: commands that are killed, clients that come in, takeovers, and a good end.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use testkit::{Gate, Home, Run, Running, Server};
+
+use crate::case::{KILLED, changed, sessions, take_over};
+use crate::play::Play;
+use crate::point::Point;
+use crate::scene::Scene;
+use crate::tally::{Ask, Told, assert_played};
+use crate::verify::{load, no_orphans};
+
+/// A home, its model, and what has happened so far.
+pub(crate) struct Life {
+    pub(crate) scene: Scene,
+    pub(crate) play: Play,
+    told: Vec<Told>,
+    requests: std::sync::Arc<Requests>,
+}
+
+/// Counts requests, and opens a gate at one of them.
+#[derive(Default)]
+struct Requests {
+    seen: AtomicUsize,
+    wanted: Mutex<Vec<(usize, Gate)>>,
+}
+
+impl Requests {
+    fn one(&self) {
+        let seen = self.seen.fetch_add(1, Ordering::SeqCst) + 1;
+        self.wanted.lock().unwrap().iter().filter(|(at, _)| *at <= seen).for_each(|(_, gate)| gate.open());
+    }
+
+    /// Opens when so many more have come.
+    fn after(&self, more: usize) -> Gate {
+        let gate = Gate::new();
+        self.wanted.lock().unwrap().push((self.seen.load(Ordering::SeqCst) + more, gate.clone()));
+        gate
+    }
+}
+
+/// Words of a person that are sent while a command runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    /// After so many requests to the model.
+    pub(crate) after: usize,
+    pub(crate) to: String,
+    pub(crate) words: String,
+    /// Left there only; else they are a task.
+    pub(crate) queue: bool,
+    /// Whether it is killed when the command is.
+    pub(crate) dies: bool,
+}
+
+impl Client {
+    fn args(&self) -> Vec<&str> {
+        let queue = self.queue.then_some("--queue");
+        ["send"].into_iter().chain(queue).chain([self.to.as_str(), self.words.as_str()]).collect()
+    }
+}
+
+impl Life {
+    pub(crate) fn new(play: &Play, prepare: impl FnOnce(Home) -> Home) -> Self {
+        Self::at_home(play, |server| prepare(Home::new().provider("mock", server)))
+    }
+
+    fn at_home(play: &Play, home: impl FnOnce(&Server) -> Home) -> Self {
+        let requests = std::sync::Arc::new(Requests::default());
+        let (model, count) = (play.clone(), requests.clone());
+        let server = Server::start(move |request: &testkit::Request| {
+            count.one();
+            model.answer(request)
+        });
+        let scene = Scene { home: home(&server), server };
+        Self { scene, play: play.clone(), told: Vec::new(), requests }
+    }
+
+    /// The same files again, with a model of their own.
+    pub(crate) fn copy(&self) -> Self {
+        let copy = Self::at_home(&self.play, |server| self.scene.home.copy().provider("mock", server));
+        Self { told: self.told.clone(), ..copy }
+    }
+
+    /// Runs a command that may be killed at `point`, and clients beside it. Whether it was killed.
+    pub(crate) fn lives(&mut self, args: &[&str], point: Option<&Point>, clients: &[Client]) -> bool {
+        let over = AtomicBool::new(false);
+        let gates: Vec<Gate> = clients.iter().map(|client| self.requests.after(client.after)).collect();
+        let started: Vec<Mutex<Option<Running>>> = clients.iter().map(|_| Mutex::new(None)).collect();
+        let run = std::thread::scope(|scope| {
+            for ((client, gate), running) in clients.iter().zip(&gates).zip(&started) {
+                let (scene, over) = (&self.scene, &over);
+                scope.spawn(move || {
+                    gate.wait();
+                    if !over.load(Ordering::SeqCst) {
+                        *running.lock().unwrap() = Some(scene.command(&client.args()).spawn());
+                    }
+                });
+            }
+            let run = self.scene.planned(args, point).spawn().wait();
+            over.store(true, Ordering::SeqCst);
+            gates.iter().for_each(Gate::open);
+            run
+        });
+        let killed = self.scene.effects().is_none();
+        assert!((run.code == KILLED) == killed, "{point:?}: {run:?}");
+        for (client, running) in clients.iter().zip(started) {
+            let Some(running) = running.into_inner().unwrap() else { continue };
+            if killed && client.dies {
+                running.kill();
+            }
+            self.heard(client, &running.wait());
+        }
+        if killed && point.is_some_and(Point::loses_power) {
+            self.scene.end_processes();
+        }
+        killed
+    }
+
+    /// A client has come to its end.
+    fn heard(&mut self, client: &Client, run: &Run) {
+        let known = [0, 1, 2, KILLED].contains(&run.code);
+        assert!(known && (run.code == 0 || run.code == KILLED || !run.stderr.is_empty()), "{client:?}: {run:?}");
+        self.told.push(Told { words: client.words.clone(), accepted: run.code == 0 });
+    }
+
+    /// Sends what nobody has accepted yet.
+    pub(crate) fn send_again(&mut self, clients: &[Client]) {
+        for client in clients {
+            let agents = load(self.scene.home.path());
+            let mut mails = agents.iter().flat_map(|(_, lines)| crate::verify::mails(lines));
+            if !mails.any(|mail| mail.body.contains(&client.words)) {
+                // Refused with 2, and words that say so, when somebody has closed that agent meanwhile.
+                let run = self.scene.agent(&client.args());
+                self.heard(client, &run);
+            }
+        }
+    }
+
+    /// Whether there is a tree at all; if the first write of the root was not whole, every command says so.
+    pub(crate) fn began(&self) -> bool {
+        if load(self.scene.home.path()).iter().any(|(state, _)| state.meta.parent_thread_id.is_none()) {
+            return true;
+        }
+        for args in [&["resume", "--continue"][..], &["tree"]] {
+            let run = self.scene.agent(args);
+            assert!(run.code == 2 && run.stderr.contains("no tree"), "{run:?}");
+        }
+        false
+    }
+
+    /// Taken over, no process runs on and nothing is said or written a second time.
+    pub(crate) fn is_taken_over(&self) {
+        let first = take_over(&self.scene);
+        no_orphans(&self.scene);
+        let taken = sessions(&self.scene);
+        let second = take_over(&self.scene);
+        assert_eq!(changed(&taken, &sessions(&self.scene)), [""; 0], "it wrote twice: {first:?} {second:?}");
+        for news in ["broke off", "sent on now", "unfinished write", "set aside", "ended what a crash left"] {
+            assert!(!second.stdout.contains(news) && !second.stderr.contains(news), "told twice: {second:?}");
+        }
+    }
+
+    /// Goes on until nothing is left to do.
+    pub(crate) fn goes_on(&self) -> Run {
+        let run = self.scene.agent(&["resume", "--continue"]);
+        assert!([0, 1].contains(&run.code), "{run:?}");
+        run
+    }
+
+    /// Everything is counted, and a tree at rest stays as it is.
+    pub(crate) fn ends(&self, ask: Ask) {
+        assert_played(&self.scene, &self.play, &self.told, ask);
+        let rest = sessions(&self.scene);
+        let last = take_over(&self.scene);
+        assert_eq!(changed(&rest, &sessions(&self.scene)), [""; 0], "a tree at rest was written to: {last:?}");
+    }
+}
+
+/// Does `work` for each of `all`, so many at a time; fails, with all that went wrong, when something did.
+pub(crate) fn side_by_side<T: Sync>(
+    jobs: usize,
+    all: &[T],
+    name: impl Fn(&T) -> String + Sync,
+    work: impl Fn(&T) + Sync,
+) {
+    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                while let Some(one) = all.get(next.fetch_add(1, Ordering::SeqCst)) {
+                    let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(one)));
+                    if let Err(panic) = done {
+                        wrong.lock().unwrap().push(format!("{}: {}", name(one), why(&*panic)));
+                    }
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().unwrap();
+    assert!(wrong.is_empty(), "{} of {} went wrong:\n{}", wrong.len(), all.len(), wrong.join("\n\n"));
+}
+
+/// The words of a panic.
+pub(crate) fn why(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words")
+}
