@@ -12,6 +12,10 @@ mod close;
 #[path = "../it/count.rs"]
 mod count;
 #[cfg(test)]
+mod draw;
+#[cfg(test)]
+mod habits;
+#[cfg(test)]
 mod life;
 #[cfg(test)]
 mod play;
@@ -23,6 +27,8 @@ mod scene;
 mod sweep;
 #[cfg(test)]
 mod tally;
+#[cfg(test)]
+mod torture;
 #[cfg(test)]
 mod verify;
 

@@ -84,8 +84,16 @@ fn effects() -> Vec<Seen> {
     life.scene.effects().unwrap()
 }
 
+/// Before, in the middle and after every effect; an effect without bytes has no middle.
+pub(crate) fn every_point() -> Vec<Point> {
+    let whens = |effect: &Seen| if effect.is(Op::Write) { &[0, 1, 2][..] } else { &[0, 2] };
+    let all = effects();
+    let points = (1..).zip(&all).flat_map(|(n, effect)| whens(effect).iter().map(move |when| any(n).when(*when)));
+    points.collect()
+}
+
 /// One point at every effect: writes are killed before, in the middle of and after them in turn, other effects before
-/// and after them.
+/// and after them. That is a third of [`every_point`], which `cargo xtask torture --sweep` goes through.
 fn a_point_everywhere() -> Vec<Point> {
     let (mut writes, mut others) = (0, 0);
     let mut point = |(n, effect): (usize, &Seen)| {

@@ -1,11 +1,13 @@
 //! Tasks of the workspace: `cargo xtask tidy` checks the rules that no compiler checks, `cargo xtask gen` writes the
-//! pages that are made from code, `cargo xtask bench` measures the program.
+//! pages that are made from code, `cargo xtask bench` measures the program, `cargo xtask torture` kills it
+//! as often as there is time for.
 //!
 //! Whatever the first checks is also a test, so that a plain `cargo test` means everything.
 
 mod bench;
 mod pages;
 mod tidy;
+mod torture;
 
 use std::io::Write as _;
 use std::path::Path;
@@ -23,6 +25,7 @@ enum Task {
     /// Writes the pages of docs/ that are made from code.
     Gen,
     Bench(bench::Bench),
+    Torture(torture::Torture),
 }
 
 fn main() -> Result<ExitCode> {
@@ -43,6 +46,10 @@ fn main() -> Result<ExitCode> {
         Task::Bench(args) => {
             drop(out);
             return bench::bench(root, &args);
+        }
+        Task::Torture(args) => {
+            drop(out);
+            return torture::torture(root, &args);
         }
         Task::Gen => {
             for path in pages::write(root)? {

@@ -119,6 +119,12 @@ impl Home {
         self.root.path().join("tmp")
     }
 
+    /// Leaves its folders where they are when it is dropped, for somebody to look at: the folder of all of them.
+    pub fn keep(&mut self) -> PathBuf {
+        self.root.disable_cleanup(true);
+        self.root.path().to_owned()
+    }
+
     /// A second home with the same files under `AGENT_HOME`, as they are now. No process should be writing them.
     #[must_use]
     #[track_caller]
