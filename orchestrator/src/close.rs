@@ -94,6 +94,14 @@ impl Tree {
         Ok(before)
     }
 
+    /// Ends an agent that was being made while an agent above it was closed: whoever did that did not find it.
+    pub(crate) async fn shut_late(&self, node: &Arc<Node>) {
+        node.inbox.lock().shut();
+        let reason = "an agent above it was closed while it was spawned".to_owned();
+        self.shut(node, &Stop { outcome: Outcome::Closed, reason, goes_on: false }).await;
+        self.changed();
+    }
+
     /// Ends an agent below a closed edge: its turn, its session, its processes, and whatever waits for it.
     async fn shut(&self, node: &Arc<Node>, stop: &Stop) {
         life::interrupt(node, stop.clone()).await;
@@ -124,6 +132,7 @@ impl Tree {
     /// Sends away what waits for an agent that nobody can reach: tasks end as closed, the rest goes back or up. Its
     /// own rollout says so first, in one write; what is owed then is paid, and paid again after a crash.
     pub(crate) async fn empty(&self, node: &Arc<Node>, reason: &str) -> Result<(), TreeError> {
+        let one = node.emptying.lock().await;
         let pending = node.pending();
         if pending.is_empty() {
             return Ok(());
@@ -147,6 +156,7 @@ impl Tree {
         }
         self.0.options.store.writer(node.meta.id)?.append_synced(&records).await?;
         node.inbox.lock().clear();
+        drop(one);
         for done in &done {
             self.answer(done.task, Answer { end: done.end.clone(), fault: None });
             self.pay(node, done).await?;

@@ -21,6 +21,9 @@ pub(crate) struct Node {
     /// The agent's own lock. Loading, unloading and waking take it, so they exclude each other; it may be held across
     /// I/O, which is why the tables of the tree never wait for it.
     pub(crate) life: tokio::sync::Mutex<Life>,
+    /// Held while its rollout is told where its unread mail goes, so that two who close it at once, one of them
+    /// further up, do not both say so.
+    pub(crate) emptying: tokio::sync::Mutex<()>,
     /// Its node of the cancellation tree: below its parent's.
     pub(crate) cancel: CancellationToken,
     /// A std mutex: a few fields are read or set, never across an await.
@@ -116,6 +119,7 @@ impl Node {
             address,
             task: state.first_task.clone().unwrap_or_default(),
             inbox: Arc::new(Inbox::new(mailbox)),
+            emptying: tokio::sync::Mutex::default(),
             life: tokio::sync::Mutex::default(),
             cancel,
             facts: Mutex::new(facts),

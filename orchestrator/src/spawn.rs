@@ -108,7 +108,11 @@ impl Tree {
                 task,
             },
         );
-        self.wake(&node).await;
+        if self.family().graph.is_reachable(node.meta.id) {
+            self.wake(&node).await;
+        } else {
+            self.shut_late(&node).await;
+        }
         Ok(node)
     }
 

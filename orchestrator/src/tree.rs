@@ -394,10 +394,13 @@ impl Tree {
             order,
             edge: Edge::Open,
         };
-        self.family().graph.insert(entry)?;
-        self.open_account(&node.meta, budget::Spent::default());
         let node = Arc::new(node);
+        // Whoever closes an agent above finds it in both tables or in neither.
+        let mut family = self.family();
+        family.graph.insert(entry)?;
+        self.open_account(&node.meta, budget::Spent::default());
         self.0.nodes.insert(node.meta.id, Arc::clone(&node));
+        drop(family);
         Ok(node)
     }
 

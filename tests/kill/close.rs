@@ -7,7 +7,7 @@ use testkit::{Gate, Home, Op, Reply, Request, Server};
 
 use crate::case::run_killed;
 use crate::count::{Counted, assert_whole, at};
-use crate::point::{Point, any, bytes, call, line, mail};
+use crate::point::{Blow, Point, any, bytes, call, line, mail, op};
 use crate::scene::Scene;
 
 fn spawn(name: &str, task: &str) -> Reply {
@@ -137,4 +137,27 @@ fn while_an_agent_closes_another() {
         println!("{point:?}");
         close_by_an_agent(&point);
     }
+}
+
+/// An agent is closed while it spawns: the child is closed with it, whichever was first on the disk.
+#[test]
+fn a_child_that_is_being_made_is_closed_with_its_parent() {
+    let spawning = Gate::new();
+    let begun = spawning.clone();
+    let scene = scene(move |request: &Request| match (request.task().as_str(), request.replies()) {
+        ("Lead", 0) => spawn("m", "middle"),
+        ("Lead", 1) => Reply::new().call("close_agent", json!({"target": "m"})).wait_for(&begun),
+        ("Lead", _) if request.heard("from=\"/root/m\"") => Reply::new().text("told"),
+        ("Lead", _) => wait(),
+        ("middle", _) => spawn("l", "leaf").then(&spawning),
+        _ => Reply::new().text("the leaf has nobody to tell"),
+    });
+    // The child's file takes a while, and the close comes meanwhile.
+    let slow = op(Op::Create, 3).with(Blow::Slow);
+    let (run, effects) = scene.killed(&["run", "Lead"], Some(&slow));
+    run.assert_code(0);
+    assert!(effects.is_some());
+    let agents = assert_whole(&scene.home);
+    let leaf = at(&agents, "/root/m/l");
+    assert_eq!((leaf.state.pending.len(), leaf.ends("leaf")), (0, vec![Outcome::Closed]), "{run:?}");
 }

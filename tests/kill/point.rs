@@ -1,7 +1,8 @@
-//! Where a process is killed, as a word that crosses to the process.
+//! Where a process is killed, or its disk fails, as a word that crosses to the process.
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use testkit::{Act, FaultDisk, On, Op, When};
@@ -17,9 +18,29 @@ pub(crate) struct Point {
     n: usize,
     /// Where in it.
     when: u8,
-    /// Whether what was not synced is lost with the process.
-    power: bool,
+    /// What happens there.
+    blow: Blow,
+    /// Whether it happens at all that follow as well.
+    lasting: bool,
 }
+
+/// What happens at a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Blow {
+    /// The process is killed.
+    Kill,
+    /// What was not synced is lost with the process.
+    Power,
+    /// The disk is full. In the middle of a write: it is short.
+    Full,
+    /// The device fails.
+    Broken,
+    /// The effect takes a while.
+    Slow,
+}
+
+/// How long a slow effect takes.
+const SLOW: Duration = Duration::from_millis(400);
 
 /// What the process that a test starts is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -61,7 +82,7 @@ const WHENS: [When; 3] = [When::Before, When::Middle, When::After];
 
 /// The `n`-th effect of whatever kind.
 pub(crate) fn any(n: usize) -> Point {
-    Point { op: None, bytes: None, n, when: 0, power: false }
+    Point { op: None, bytes: None, n, when: 0, blow: Blow::Kill, lasting: false }
 }
 
 /// The `n`-th effect of this kind.
@@ -102,12 +123,17 @@ impl Point {
 
     /// With a loss of power.
     pub(crate) fn power(self) -> Self {
-        Self { power: true, ..self }
+        self.with(Blow::Power)
+    }
+
+    /// With this in place of a kill.
+    pub(crate) fn with(self, blow: Blow) -> Self {
+        Self { blow, ..self }
     }
 
     /// Whether it takes unsynced bytes with it.
     pub(crate) fn loses_power(&self) -> bool {
-        self.power
+        self.blow == Blow::Power
     }
 
     fn arm(&self, disk: &FaultDisk) {
@@ -117,8 +143,15 @@ impl Point {
             None => On::any(),
         };
         let on = self.bytes.iter().fold(on, On::bytes);
-        let act = if self.power { Act::PowerLoss } else { Act::Kill };
-        disk.at(on, self.n, WHENS[usize::from(self.when)], act);
+        let act = match self.blow {
+            Blow::Kill => Act::Kill,
+            Blow::Power => Act::PowerLoss,
+            Blow::Full => Act::Full,
+            Blow::Broken => Act::Broken,
+            Blow::Slow => Act::Call(Arc::new(|| std::thread::sleep(SLOW))),
+        };
+        let when = WHENS[usize::from(self.when)];
+        if self.lasting { disk.from(on, self.n, when, act) } else { disk.at(on, self.n, when, act) }
     }
 }
 
