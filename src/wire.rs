@@ -97,6 +97,9 @@ impl Setting {
             };
             let mut known = Provider::new(name.clone(), provider.base_url.clone(), wire);
             known.idle_timeout = provider.idle_timeout;
+            known.progress_timeout = provider.progress_timeout;
+            known.connect_timeout = provider.connect_timeout;
+            known.unreachable_for = provider.unreachable_for;
             if let Some(variable) = &provider.api_key_env {
                 known = known.with_key(variable.clone(), self.env.key(variable));
             }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use model::{Head, Model, ToolKind, ToolWire};
+use model::{Head, Model, RetryLimits, ToolKind, ToolWire};
 use protocol::{Address, EventKind, Outcome, Status, TaskEnd, ThreadId, Usage, WaitingOn};
 use roles::{Granted, Place as Where, Role};
 use rollout::{SessionMeta, Writer};
@@ -80,6 +80,7 @@ impl Tree {
         let options = &self.0.options;
         let granted = self.granted(meta)?;
         let model = self.model(&self.model_of(meta))?;
+        let unreachable_for = model.unreachable_for().unwrap_or(options.retry.unreachable_for);
         let hands = options.workshop.hands(&Self::agent_facts(meta, &granted));
         let mut all = hands.tools();
         all.extend(tools::of(self, node, &granted));
@@ -102,7 +103,7 @@ impl Tree {
             store: options.store.clone(),
             inbox: Arc::clone(&node.inbox),
             host: Arc::new(Keeper { tree: self.clone(), node: Arc::clone(node) }),
-            retry: options.retry.clone(),
+            retry: RetryLimits { unreachable_for, ..options.retry.clone() },
             preamble,
         };
         Ok((setup, hands))

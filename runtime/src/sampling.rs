@@ -126,7 +126,9 @@ async fn stream(
         };
         began |= matches!(event, Some(Ok(_)));
         let error = match event {
-            Some(Ok(ModelEvent::Started | ModelEvent::TextDelta(_) | ModelEvent::ReasoningDelta(_))) => continue,
+            Some(Ok(
+                ModelEvent::Started | ModelEvent::TextDelta(_) | ModelEvent::ReasoningDelta(_) | ModelEvent::Piece,
+            )) => continue,
             Some(Ok(ModelEvent::Item(item))) => {
                 retry.progress();
                 if calls.count() < MAX_CALLS || item.call().is_none() {

@@ -46,6 +46,12 @@ const PRICE_LIMIT: f64 = 1_000_000.0;
 const WINDOW: (u64, u64) = (1_024, 100_000_000);
 /// Milliseconds of silence: below a second every slow network would break; above a day nobody waits.
 const IDLE_TIMEOUT: (u64, u64) = (1_000, 86_400_000);
+/// Milliseconds until a connection stands: below, none does over a slow line; above, the system gives up itself.
+const CONNECT_TIMEOUT: (u64, u64) = (100, 600_000);
+/// Milliseconds that a provider is tried at whose address nobody answers; 0 does not try again.
+const UNREACHABLE_FOR: (u64, u64) = (0, 86_400_000);
+/// Milliseconds without progress until an agent counts as stalled; 0 never says so.
+const STALL_AFTER: (u64, u64) = (0, 86_400_000);
 
 pub(crate) const TOP: &[Key<Config>] = &[
     Key {
@@ -139,6 +145,19 @@ pub(crate) const TOP: &[Key<Config>] = &[
         show: |c| Some(c.max_agents.to_string()),
     },
     Key {
+        name: "stall_after_ms",
+        flag: None,
+        doc: "How many milliseconds an agent may work, or wait for its model or a tool, without anything coming of it, until it is said to be stalled: to you, and to the agent that waits for it. Nothing is ended by that. 0 never says so.",
+        example: "120_000",
+        shape: Shape::Whole {
+            min: STALL_AFTER.0,
+            max: STALL_AFTER.1,
+            unit: "milliseconds",
+            put: |c, n| c.stall_after = (n > 0).then(|| Duration::from_millis(n)),
+        },
+        show: |c| Some(c.stall_after.map_or(0, |after| after.as_millis()).to_string()),
+    },
+    Key {
         name: "budget_tokens",
         flag: Some("--budget-tokens"),
         doc: "How many tokens a whole tree may use, input and output together. The request that would go beyond it is not sent. No limit when it is not set.",
@@ -227,6 +246,45 @@ pub(crate) const PROVIDER: &[Key<Provider>] = &[
             put: |p, n| p.idle_timeout = Duration::from_millis(n),
         },
         show: |p| Some(p.idle_timeout.as_millis().to_string()),
+    },
+    Key {
+        name: "progress_timeout_ms",
+        flag: None,
+        doc: "How many milliseconds it may send signs of life only (comments, pings, empty pieces) and nothing of a reply before the request is tried again. Longer than the silence above: a model may think for minutes while its server beats.",
+        example: "1_800_000",
+        shape: Shape::Whole {
+            min: IDLE_TIMEOUT.0,
+            max: IDLE_TIMEOUT.1,
+            unit: "milliseconds",
+            put: |p, n| p.progress_timeout = Duration::from_millis(n),
+        },
+        show: |p| Some(p.progress_timeout.as_millis().to_string()),
+    },
+    Key {
+        name: "connect_timeout_ms",
+        flag: None,
+        doc: "How many milliseconds a connection to it may take to stand, name look-up and TLS included.",
+        example: "3_000",
+        shape: Shape::Whole {
+            min: CONNECT_TIMEOUT.0,
+            max: CONNECT_TIMEOUT.1,
+            unit: "milliseconds",
+            put: |p, n| p.connect_timeout = Duration::from_millis(n),
+        },
+        show: |p| Some(p.connect_timeout.as_millis().to_string()),
+    },
+    Key {
+        name: "unreachable_for_ms",
+        flag: None,
+        doc: "How many milliseconds it is tried again while nobody answers at its address, before the task ends with that error. 0 does not try again.",
+        example: "120_000",
+        shape: Shape::Whole {
+            min: UNREACHABLE_FOR.0,
+            max: UNREACHABLE_FOR.1,
+            unit: "milliseconds",
+            put: |p, n| p.unreachable_for = Duration::from_millis(n),
+        },
+        show: |p| Some(p.unreachable_for.as_millis().to_string()),
     },
 ];
 

@@ -21,8 +21,11 @@ pub use choice::{DEFAULT_MODELS, model_choice};
 pub use env::{Env, Proxies, agent_home};
 pub use error::{ConfigError, Warning};
 pub use origin::Origin;
-pub use provider::{IDLE_TIMEOUT_MS, ModelFacts, Provider, Wire};
+pub use provider::{
+    CONNECT_TIMEOUT_MS, IDLE_TIMEOUT_MS, ModelFacts, PROGRESS_TIMEOUT_MS, Provider, UNREACHABLE_FOR_MS, Wire,
+};
 pub use reference::reference;
 pub use settings::{
     APPROVAL, Config, Flags, Loaded, MAX_AGENTS, MAX_CONFIG_BYTES, MAX_DEPTH, MAX_RESIDENT, MAX_RUNNING, SANDBOX,
+    STALL_AFTER_MS,
 };

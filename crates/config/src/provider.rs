@@ -10,6 +10,17 @@ use crate::{ConfigError, Env};
 /// long prompt for minutes before its first token, and a hosted one may think as long.
 pub const IDLE_TIMEOUT_MS: u64 = 300_000;
 
+/// How long a provider may send signs of life only, and nothing of a reply, in milliseconds. Fifteen minutes: three
+/// times the silence above, because a server that beats lives, and the largest models think for ten minutes and more.
+pub const PROGRESS_TIMEOUT_MS: u64 = 900_000;
+
+/// How long a connection may take to stand, in milliseconds: longer than the slowest usable line needs.
+pub const CONNECT_TIMEOUT_MS: u64 = 10_000;
+
+/// How long a provider is tried at whose address nobody answers, in milliseconds: a local server needs this to load a
+/// model.
+pub const UNREACHABLE_FOR_MS: u64 = 30_000;
+
 /// The protocol that a server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wire {
@@ -46,6 +57,12 @@ pub struct Provider {
     pub api_key_env: Option<String>,
     /// How long it may say nothing in the middle of a reply.
     pub idle_timeout: Duration,
+    /// How long it may send signs of life only, and nothing of a reply.
+    pub progress_timeout: Duration,
+    /// How long a connection to it may take to stand.
+    pub connect_timeout: Duration,
+    /// How long it is tried while nobody answers at its address.
+    pub unreachable_for: Duration,
 }
 
 impl Provider {
@@ -70,6 +87,9 @@ impl Default for Provider {
             wire: Wire::Chat,
             api_key_env: None,
             idle_timeout: Duration::from_millis(IDLE_TIMEOUT_MS),
+            progress_timeout: Duration::from_millis(PROGRESS_TIMEOUT_MS),
+            connect_timeout: Duration::from_millis(CONNECT_TIMEOUT_MS),
+            unreachable_for: Duration::from_millis(UNREACHABLE_FOR_MS),
         }
     }
 }

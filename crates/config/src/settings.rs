@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read as _};
+use std::time::Duration;
 
 use protocol::{Approval, Sandbox};
 use stdx::AbsPath;
@@ -26,6 +27,9 @@ pub const MAX_RESIDENT: usize = 64;
 pub const MAX_DEPTH: usize = 4;
 /// Agents ever spawned in a tree: a tree that wants more has run away.
 pub const MAX_AGENTS: usize = 2_000;
+/// How long an agent may work without anything coming of it until it is said to be stalled, in milliseconds. Five
+/// minutes: the reply of a model that thinks, and a command that builds, mostly show something before.
+pub const STALL_AFTER_MS: u64 = 300_000;
 /// Largest `config.toml`, in bytes. A file beyond it is not a configuration.
 pub const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
@@ -50,6 +54,8 @@ pub struct Config {
     pub max_depth: usize,
     /// Agents ever spawned in a tree.
     pub max_agents: usize,
+    /// How long an agent may work without anything coming of it until it is said to be stalled; `None` never says so.
+    pub stall_after: Option<Duration>,
     /// Tokens a tree may use.
     pub budget_tokens: Option<u64>,
     /// US dollars a tree may use.
@@ -118,6 +124,7 @@ impl Default for Config {
             max_resident: MAX_RESIDENT,
             max_depth: MAX_DEPTH,
             max_agents: MAX_AGENTS,
+            stall_after: Some(Duration::from_millis(STALL_AFTER_MS)),
             budget_tokens: None,
             budget_usd: None,
             agent_budget_tokens: None,

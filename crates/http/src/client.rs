@@ -45,6 +45,7 @@ pub struct Http {
 
 struct Shared {
     proxies: Proxies,
+    connect_timeout: Duration,
     plain: OnceLock<Result<Client, Error>>,
     secure: OnceLock<Result<Client, Error>>,
 }
@@ -52,11 +53,25 @@ struct Shared {
 impl Http {
     /// Takes the proxies in. Builds nothing yet.
     pub fn new(proxies: Proxies) -> Self {
-        Self { shared: Arc::new(Shared { proxies, plain: OnceLock::new(), secure: OnceLock::new() }) }
+        Self::with(proxies, CONNECT_TIMEOUT)
+    }
+
+    fn with(proxies: Proxies, connect_timeout: Duration) -> Self {
+        let shared = Shared { proxies, connect_timeout, plain: OnceLock::new(), secure: OnceLock::new() };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The same, but a connection may take so long to stand. With another time than before it has pools of its own.
+    #[must_use]
+    pub fn connecting_within(&self, connect_timeout: Duration) -> Self {
+        if connect_timeout == self.shared.connect_timeout {
+            return self.clone();
+        }
+        Self::with(self.shared.proxies.clone(), connect_timeout)
     }
 
     /// Sends one POST and waits for the head of the answer, whatever its status. There is no timeout beyond
-    /// [`CONNECT_TIMEOUT`]: the caller knows how long an answer may take. Dropping the future ends the request.
+    /// that of connecting: the caller knows how long an answer may take. Dropping the future ends the request.
     ///
     /// # Errors
     /// When the address is unusable, nobody answers there, or the connection breaks before an answer came.
@@ -81,7 +96,7 @@ impl Http {
     fn client(&self, url: &Url) -> Result<Client, Error> {
         let secure = url.scheme() == "https";
         let cell = if secure { &self.shared.secure } else { &self.shared.plain };
-        cell.get_or_init(|| build(&self.shared.proxies, secure)).clone()
+        cell.get_or_init(|| build(&self.shared.proxies, self.shared.connect_timeout, secure)).clone()
     }
 }
 
@@ -112,12 +127,12 @@ fn address(url: &Url) -> String {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place that builds clients")]
-fn build(proxies: &Proxies, secure: bool) -> Result<Client, Error> {
+fn build(proxies: &Proxies, connect_timeout: Duration, secure: bool) -> Result<Client, Error> {
     // Without a provider a client cannot be built at all. Whoever installed one first is kept: the call only fails
     // when there is one.
     drop(rustls::crypto::ring::default_provider().install_default());
     let mut builder = Client::builder()
-        .connect_timeout(CONNECT_TIMEOUT)
+        .connect_timeout(connect_timeout)
         .pool_idle_timeout(POOL_IDLE)
         .tcp_nodelay(true)
         .http2_keep_alive_interval(PING)

@@ -21,6 +21,11 @@ pub trait Model: Send + Sync {
         None
     }
 
+    /// How long it is tried while nobody answers at its address; none when there is no address.
+    fn unreachable_for(&self) -> Option<Duration> {
+        None
+    }
+
     /// Serialises what is the same in every request of a role: made once per role and model, then shared.
     fn head(&self, tools: &[ToolWire]) -> Arc<Head>;
 
@@ -126,6 +131,8 @@ pub enum ModelEvent {
     TextDelta(String),
     /// A piece of visible reasoning; the whole comes as an item.
     ReasoningDelta(String),
+    /// A piece of what is not shown before it is whole: a call, a signature.
+    Piece,
     /// A finished item, as its bytes on the wire.
     Item(Item),
     /// The reply is complete.
@@ -135,6 +142,17 @@ pub enum ModelEvent {
         /// The provider's own word on whether the model wants another request, when it has one.
         wants_more: Option<bool>,
     },
+}
+
+impl ModelEvent {
+    /// Whether something of the reply has come with it, and not only a sign that the server lives.
+    pub fn is_progress(&self) -> bool {
+        match self {
+            Self::Started => false,
+            Self::TextDelta(text) | Self::ReasoningDelta(text) => !text.is_empty(),
+            Self::Piece | Self::Item(_) | Self::Done { .. } => true,
+        }
+    }
 }
 
 /// Why a request gave no complete reply.

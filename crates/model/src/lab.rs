@@ -20,6 +20,8 @@ pub(crate) enum Act {
     Send(Vec<u8>),
     /// The same bytes, so many times.
     Repeat(Vec<u8>, usize),
+    /// The same bytes every 10 ms, until the client hangs up.
+    Beat(Vec<u8>),
     Close,
     /// Says nothing more, and tells when the client hangs up.
     Stall(Arc<Notify>),
@@ -91,6 +93,12 @@ async fn serve(
                             return;
                         }
                     }
+                }
+                Act::Beat(bytes) => {
+                    while stream.write_all(&bytes).await.is_ok() {
+                        tokio::time::sleep(Duration::from_millis(10)).await;
+                    }
+                    return;
                 }
                 Act::Close => return,
                 Act::Stall(hung_up) => {
@@ -194,10 +202,13 @@ pub(crate) async fn ask(model: &dyn Model) -> Vec<Result<ModelEvent, ModelError>
 
 /// The events and the error, one a line. Made-up ids are shown as such.
 pub(crate) fn show(events: &[Result<ModelEvent, ModelError>]) -> String {
+    // A piece that nobody sees shows in the whole that comes of it.
+    let shown = events.iter().filter(|event| !matches!(event, Ok(ModelEvent::Piece)));
     let line = |event: &Result<ModelEvent, ModelError>| match event {
         Ok(ModelEvent::Started) => "started".to_owned(),
         Ok(ModelEvent::TextDelta(text)) => format!("text {text:?}"),
         Ok(ModelEvent::ReasoningDelta(text)) => format!("reasoning {text:?}"),
+        Ok(ModelEvent::Piece) => "piece".to_owned(),
         Ok(ModelEvent::Item(item)) => format!("item {}", without_made_up(item)),
         Ok(ModelEvent::Done { usage, wants_more }) => {
             format!("done {}/{}/{}/{} {wants_more:?}", usage.input, usage.cached_input, usage.output, usage.reasoning)
@@ -207,7 +218,7 @@ pub(crate) fn show(events: &[Result<ModelEvent, ModelError>]) -> String {
             format!("{:?}: {}{hints}", error.kind, error.message)
         }
     };
-    events.iter().map(|event| line(event) + "\n").collect()
+    shown.map(|event| line(event) + "\n").collect()
 }
 
 fn without_made_up(item: &Item) -> String {

@@ -31,7 +31,7 @@ pub use api::{
 };
 pub use error::OpenError;
 pub use local::LOCAL_TIMEOUT;
-pub use provider::{Catalog, IDLE_TIMEOUT, Provider, Wire, is_played};
+pub use provider::{Catalog, IDLE_TIMEOUT, PROGRESS_TIMEOUT, Provider, UNREACHABLE_FOR, Wire, is_played};
 pub use remote::{MAX_ERROR_BODY, MAX_REPLY};
 pub use retry::{Retry, RetryLimits};
 pub use sse::MAX_EVENT;

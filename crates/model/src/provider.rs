@@ -18,6 +18,15 @@ use crate::{Model, OpenError, local, rehearsal};
 /// models are silent for minutes on servers that stream no reasoning; beyond this a person would give up too.
 pub const IDLE_TIMEOUT: Duration = Duration::from_mins(5);
 
+/// How long a server may beat (comments, pings, empty pieces) and send nothing of a reply, until the request is given
+/// up. Three times [`IDLE_TIMEOUT`]: a server that beats lives, and the largest models think for ten minutes and more
+/// behind such beats before their first word; beyond this the request is more likely lost than thought about.
+pub const PROGRESS_TIMEOUT: Duration = Duration::from_mins(15);
+
+/// How long a server at whose address nobody answers is tried, from the first refusal on: a local one needs this to
+/// load a model.
+pub const UNREACHABLE_FOR: Duration = Duration::from_secs(30);
+
 /// The protocol a provider speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
@@ -76,6 +85,12 @@ pub struct Provider {
     pub custom_tools: bool,
     /// How long it may be silent.
     pub idle_timeout: Duration,
+    /// How long it may send signs of life only, and nothing of a reply.
+    pub progress_timeout: Duration,
+    /// How long a connection to it may take to stand.
+    pub connect_timeout: Duration,
+    /// How long it is tried while nobody answers at its address.
+    pub unreachable_for: Duration,
 }
 
 impl Provider {
@@ -90,6 +105,9 @@ impl Provider {
             api_key: None,
             key_env: None,
             idle_timeout: IDLE_TIMEOUT,
+            progress_timeout: PROGRESS_TIMEOUT,
+            connect_timeout: http::CONNECT_TIMEOUT,
+            unreachable_for: UNREACHABLE_FOR,
         }
     }
 

@@ -18,6 +18,7 @@ use crate::sse::Event;
 use crate::{BoxStream, Head, Model, ModelError, ModelEvent, ModelRequest, Provider, ToolWire, Wire};
 
 mod exchange;
+mod patience;
 
 pub(crate) use exchange::nonsense;
 pub use exchange::{MAX_ERROR_BODY, MAX_REPLY};
@@ -79,6 +80,7 @@ pub(crate) trait Normalise: Send + Sync {
 pub(crate) struct Remote<D> {
     id: String,
     window: Option<u64>,
+    unreachable_for: Duration,
     dialect: D,
     server: Arc<Server>,
 }
@@ -90,7 +92,15 @@ struct Server {
     url: String,
     key: Option<Secret>,
     idle: Duration,
+    progress: Duration,
     http: Http,
+}
+
+impl Server {
+    /// For a reply that begins now.
+    fn patience(&self) -> patience::Patience {
+        patience::Patience::new(self.idle, self.progress, tokio::time::Instant::now())
+    }
 }
 
 impl<D: Dialect> Remote<D> {
@@ -100,7 +110,8 @@ impl<D: Dialect> Remote<D> {
             url: format!("{base_url}{}", D::WIRE.path()),
             key: provider.api_key.clone(),
             idle: provider.idle_timeout,
-            http,
+            progress: provider.progress_timeout,
+            http: http.connecting_within(provider.connect_timeout),
             origin: Origin {
                 provider: provider.name.clone(),
                 model: model.to_owned(),
@@ -109,7 +120,8 @@ impl<D: Dialect> Remote<D> {
                 key_env: provider.key_env.clone(),
             },
         };
-        Self { id: format!("{}/{model}", provider.name), window, dialect, server: Arc::new(server) }
+        let unreachable_for = provider.unreachable_for;
+        Self { id: format!("{}/{model}", provider.name), window, unreachable_for, dialect, server: Arc::new(server) }
     }
 
     fn post(&self, request: &ModelRequest, body: String) -> Post {
@@ -135,6 +147,10 @@ impl<D: Dialect> Model for Remote<D> {
 
     fn window(&self) -> Option<u64> {
         self.window
+    }
+
+    fn unreachable_for(&self) -> Option<Duration> {
+        Some(self.unreachable_for)
     }
 
     fn head(&self, tools: &[ToolWire]) -> Arc<Head> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{ErrorKind, ModelError};
+use crate::{ErrorKind, ModelError, UNREACHABLE_FOR};
 
 /// Retries of one kind of trouble without any progress in between. With [`FIRST_WAIT`] that is about six seconds: a
 /// server that restarts or drops connections is back by then, one that is not needs a person.
@@ -14,8 +14,6 @@ const LIMITED_RETRIES: u32 = 10;
 /// Longest time spent on being told to slow down, and the longest single wait we accept. A person who comes back
 /// after it should find an answer, not a clock.
 const LIMITED_FOR: Duration = Duration::from_mins(10);
-/// How long nobody may answer at the address, from the first refusal on: a local server needs this to load a model.
-const UNREACHABLE_FOR: Duration = Duration::from_secs(30);
 /// The first wait; doubled each time.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 /// The longest wait that we choose ourselves.

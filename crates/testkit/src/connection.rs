@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
-use crate::script::{Step, steps};
+use crate::script::{BEAT, Step, steps};
 use crate::server::{Shared, refusal};
 use crate::{Ended, Gate, Reply, Request, Wire};
 
@@ -80,6 +80,10 @@ async fn play(writer: &mut WriteHalf<'_>, steps: Vec<Step>, stalled: &[Gate]) ->
                 stalled.iter().for_each(Gate::open);
                 std::future::pending::<()>().await;
             }
+            Step::Beat(bytes) => loop {
+                writer.write_all(&bytes).await?;
+                tokio::time::sleep(BEAT).await;
+            },
             Step::Close => return Ok(Ended::Cut),
             Step::Reset => {
                 let stream: &TcpStream = writer.as_ref();

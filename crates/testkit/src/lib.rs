@@ -31,5 +31,6 @@ pub use gate::Gate;
 pub use home::{Home, Rollout};
 pub use reply::Reply;
 pub use request::{Ended, Request};
+pub use script::BEAT;
 pub use server::Server;
 pub use wire::Wire;

@@ -91,6 +91,7 @@ pub(crate) struct Timing {
 pub(crate) enum Fault {
     StallBeforeHeaders,
     Stall(usize),
+    Beat(usize),
     Close(usize),
     Reset(usize),
     CloseInside(usize),
@@ -223,6 +224,13 @@ impl Reply {
     #[must_use]
     pub fn stall_after(self, events: usize) -> Self {
         self.fault(Fault::Stall(events))
+    }
+
+    /// Nothing more of the reply after `events` events, but signs of life, one every [`BEAT`](crate::BEAT): comments,
+    /// and events with nothing in them. Ends when the client leaves.
+    #[must_use]
+    pub fn beat_after(self, events: usize) -> Self {
+        self.fault(Fault::Beat(events))
     }
 
     /// The connection is closed in good order after `events` events, in the middle of the body.

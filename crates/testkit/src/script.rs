@@ -9,6 +9,9 @@ use crate::{Gate, Reply, Request, wire};
 /// What is sent when a reply is to be garbage: a broken line, bytes that are not UTF-8, broken JSON.
 const GARBAGE: &[u8] = b"\xff\xfe<<not an event\n\ndata: {\"type\": \"response.completed\", \n\ndata: \xc3\x28]]\n\n";
 
+/// Between two signs of life of a server that sends nothing else.
+pub const BEAT: Duration = Duration::from_millis(20);
+
 /// One step.
 pub(crate) enum Step {
     /// These bytes go out.
@@ -19,6 +22,8 @@ pub(crate) enum Step {
     Wait(Gate),
     /// Nothing happens any more.
     Stall,
+    /// These bytes go out again and again.
+    Beat(Vec<u8>),
     /// The connection ends in good order.
     Close,
     /// The connection is reset.
@@ -81,7 +86,9 @@ impl Script {
         }
         let events = wire::events(request, reply);
         let whole = match reply.fault {
-            Some(Fault::Stall(n) | Fault::Close(n) | Fault::Reset(n) | Fault::CloseInside(n)) => n.min(events.len()),
+            Some(Fault::Stall(n) | Fault::Beat(n) | Fault::Close(n) | Fault::Reset(n) | Fault::CloseInside(n)) => {
+                n.min(events.len())
+            }
             _ => events.len(),
         };
         for (index, event) in events[..whole].iter().enumerate() {
@@ -95,6 +102,7 @@ impl Script {
         }
         let end = match reply.fault {
             Some(Fault::Stall(_)) => Step::Stall,
+            Some(Fault::Beat(_)) => Step::Beat(chunk(wire::beat(request))),
             Some(Fault::Close(_) | Fault::CloseInside(_)) => Step::Close,
             Some(Fault::Reset(_)) => Step::Reset,
             _ => return self.finish(),
@@ -134,10 +142,8 @@ impl Script {
             None => body,
         };
         let mut wire = Vec::new();
-        for chunk in chunks {
-            wire.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
-            wire.extend_from_slice(&chunk);
-            wire.extend_from_slice(b"\r\n");
+        for piece in chunks {
+            wire.extend_from_slice(&chunk(&piece));
         }
         if !wire.is_empty() {
             self.write(wire);
@@ -151,4 +157,12 @@ impl Script {
             _ => self.steps.push(Step::Write(bytes)),
         }
     }
+}
+
+/// A piece of a body as it stands on the wire.
+fn chunk(piece: &[u8]) -> Vec<u8> {
+    let mut wire = format!("{:x}\r\n", piece.len()).into_bytes();
+    wire.extend_from_slice(piece);
+    wire.extend_from_slice(b"\r\n");
+    wire
 }

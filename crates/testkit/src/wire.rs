@@ -64,6 +64,17 @@ pub(crate) fn events(request: &Request, reply: &Reply) -> Vec<Vec<u8>> {
     events.iter().map(|event| event.frame(&reply.shape)).collect()
 }
 
+/// What a server of the wire of `request` sends to show that it lives: a comment, and an event with nothing in it.
+pub(crate) fn beat(request: &Request) -> &'static [u8] {
+    match request.wire() {
+        Wire::Responses => {
+            b": beat\n\nevent: response.in_progress\ndata: {\"type\":\"response.in_progress\",\"response\":{}}\n\n"
+        }
+        Wire::Chat => b": beat\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\"}}]}\n\n",
+        Wire::Messages => b": beat\n\nevent: ping\ndata: {\"type\":\"ping\"}\n\n",
+    }
+}
+
 /// The whole reply as the one object that a server gives which does not stream.
 pub(crate) fn whole(request: &Request, reply: &Reply) -> String {
     match request.wire() {

@@ -192,7 +192,7 @@ fn unknown_keys() {
         "max_runing = 4\nzebra = 1",
         expect![[r#"
             warning: unknown key max_runing in ~/.agent/config.toml:1 is ignored; did you mean `max_running`?
-            warning: unknown key zebra in ~/.agent/config.toml:2 is ignored; known here: model, sandbox, approval, roles, trusted_projects, max_running, max_resident, max_depth, max_agents, budget_tokens, budget_usd, agent_budget_tokens, agent_budget_usd, providers, models, permissions, profiles
+            warning: unknown key zebra in ~/.agent/config.toml:2 is ignored; known here: model, sandbox, approval, roles, trusted_projects, max_running, max_resident, max_depth, max_agents, stall_after_ms, budget_tokens, budget_usd, agent_budget_tokens, agent_budget_usd, providers, models, permissions, profiles
             ok"#]],
     );
     check(
@@ -205,7 +205,7 @@ fn unknown_keys() {
         "[providers.openai]\napi_key = \"sk-secret\"\nx = 1",
         expect![[r"
             warning: unknown key providers.openai.api_key in ~/.agent/config.toml:2 is ignored; did you mean `api_key_env`?
-            warning: unknown key providers.openai.x in ~/.agent/config.toml:3 is ignored; known here: base_url, wire, api_key_env, idle_timeout_ms
+            warning: unknown key providers.openai.x in ~/.agent/config.toml:3 is ignored; known here: base_url, wire, api_key_env, idle_timeout_ms, progress_timeout_ms, connect_timeout_ms, unreachable_for_ms
             ok"]],
     );
     check(
@@ -325,6 +325,7 @@ fn each_layer_replaces_the_ones_before() {
         max_resident = 3 (~/.agent/config.toml:6)
         max_depth = 5 (`-c max_depth=5`)
         max_agents = 2 (~/.agent/config.toml:4)
+        stall_after_ms = 300000 (the defaults)
         budget_tokens = 6 (--budget-tokens)
         budget_usd = not set (the defaults)
         agent_budget_tokens = not set (the defaults)

@@ -71,8 +71,8 @@ impl Calls {
         self.slots.is_empty()
     }
 
-    /// Takes a piece.
-    pub(super) fn take(&mut self, piece: &Piece<'_>) {
+    /// Takes a piece. Says whether there was anything in it.
+    pub(super) fn take(&mut self, piece: &Piece<'_>) -> bool {
         let index = piece.index.and_then(|raw| raw.get().parse().ok());
         let id = json::text(piece.id).unwrap_or_default();
         let name = piece.function.as_ref().and_then(|function| function.name.as_deref()).unwrap_or_default();
@@ -100,6 +100,7 @@ impl Calls {
             slot.arguments.clear();
         }
         slot.arguments.push_str(&arguments);
+        !arguments.is_empty()
     }
 
     /// The call that a piece belongs to. The number says so where servers give one, but some give every call the

@@ -201,7 +201,10 @@ impl Normalise for Normaliser {
             self.choice(origin, choice, out)?;
         }
         // The whole is at hand: what would be shown piece by piece says nothing more.
-        out.retain(|event| !matches!(event, Ok(ModelEvent::TextDelta(_) | ModelEvent::ReasoningDelta(_))));
+        let piece = |event: &ModelEvent| {
+            matches!(event, ModelEvent::TextDelta(_) | ModelEvent::ReasoningDelta(_) | ModelEvent::Piece)
+        };
+        out.retain(|event| !event.as_ref().is_ok_and(piece));
         self.end(origin, out)
     }
 }
@@ -237,6 +240,9 @@ impl Normaliser {
         }
         if let Some(raw) = delta.reasoning_details {
             self.details.take(raw);
+            if !matches!(raw.get(), "null" | "[]") {
+                out.push_back(Ok(ModelEvent::Piece));
+            }
         }
         if let Some(raw) = delta.content {
             match json::inner(raw) {
@@ -250,11 +256,11 @@ impl Normaliser {
         }
         let pieces: Vec<Piece<'_>> =
             delta.tool_calls.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-        for piece in &pieces {
-            self.calls.take(piece);
-        }
-        if let Some(function) = delta.function_call {
-            self.calls.take(&Piece::old(function));
+        let pieces = pieces.into_iter().chain(delta.function_call.map(Piece::old));
+        for piece in pieces {
+            if self.calls.take(&piece) {
+                out.push_back(Ok(ModelEvent::Piece));
+            }
         }
     }
 

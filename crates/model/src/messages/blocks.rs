@@ -66,6 +66,8 @@ pub(super) struct Piece<'a> {
 pub(super) enum Shown {
     Text(String),
     Reasoning(String),
+    /// A piece of what is not shown.
+    Hidden,
 }
 
 /// What a finished block is.
@@ -111,6 +113,7 @@ impl Block {
     /// Takes a piece.
     pub(super) fn take(&mut self, piece: &Piece<'_>) -> Option<Shown> {
         self.pieces = true;
+        let before = self.signature.len() + self.arguments.len();
         self.signature.push_str(piece.signature.and_then(json::inner).unwrap_or_default());
         if let Some(raw) = piece.partial_json {
             match json::inner(raw) {
@@ -119,7 +122,10 @@ impl Block {
                 None => self.arguments.push_str(&json::escape(raw.get())),
             }
         }
-        let text = piece.text.or(piece.thinking).and_then(json::inner).filter(|text| !text.is_empty())?;
+        let text = piece.text.or(piece.thinking).and_then(json::inner).filter(|text| !text.is_empty());
+        let Some(text) = text else {
+            return (self.signature.len() + self.arguments.len() > before).then_some(Shown::Hidden);
+        };
         self.text.push_str(text);
         self.show(text)
     }

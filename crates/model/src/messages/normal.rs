@@ -254,6 +254,7 @@ fn show(shown: Option<Shown>, out: &mut Events) {
         Ok(match shown {
             Shown::Text(text) => ModelEvent::TextDelta(text),
             Shown::Reasoning(text) => ModelEvent::ReasoningDelta(text),
+            Shown::Hidden => ModelEvent::Piece,
         })
     }));
 }

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use http::{Post, Response};
 use stdx::one_line;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
+use super::patience::{Over, Patience};
 use super::{Events, Normalise, Server};
 use crate::fault::{Fault, MAX_QUOTE, Origin, retry_after};
 use crate::sse::{Decoder, Event, MAX_EVENT};
@@ -25,10 +26,6 @@ const DRAIN: Duration = Duration::from_millis(50);
 
 /// How much of an answer's beginning is kept to be quoted when it turns out not to be the protocol.
 const KEPT_BEGINNING: usize = 1024;
-
-/// How long to wait for more of a reply that is complete as far as we can tell. Some servers send the counts of
-/// tokens after the last word and then end the stream, some leave it open for ever; counts come within milliseconds.
-const GRACE: Duration = Duration::from_secs(1);
 
 /// The state of one request.
 pub(super) struct Exchange<N> {
@@ -49,6 +46,7 @@ struct Reading {
     decoder: Decoder,
     read: usize,
     beginning: Vec<u8>,
+    patience: Patience,
 }
 
 impl<N: Normalise> Exchange<N> {
@@ -90,13 +88,14 @@ impl<N: Normalise> Exchange<N> {
         }
         let kind = response.header("content-type").unwrap_or_default().trim_start().to_ascii_lowercase();
         if kind.starts_with("application/json") || kind.starts_with("text/html") {
-            return self.whole(response, Vec::new(), kind.starts_with("text/html")).await;
+            return self.whole(response, Vec::new(), kind.starts_with("text/html"), server.patience()).await;
         }
         Ok(Phase::Reading(Box::new(Reading {
             response,
             decoder: Decoder::new(MAX_EVENT),
             read: 0,
             beginning: Vec::new(),
+            patience: server.patience(),
         })))
     }
 
@@ -125,10 +124,20 @@ impl<N: Normalise> Exchange<N> {
     }
 
     /// An answer that is one document: a server that does not stream, or no model server at all.
-    async fn whole(&mut self, mut response: Response, mut body: Vec<u8>, html: bool) -> Result<Phase, ModelError> {
+    async fn whole(
+        &mut self,
+        mut response: Response,
+        mut body: Vec<u8>,
+        html: bool,
+        mut patience: Patience,
+    ) -> Result<Phase, ModelError> {
         let server = Arc::clone(&self.server);
         let most = if html { MAX_ERROR_BODY } else { MAX_REPLY };
-        while let Some(piece) = chunk(&server, &mut response, server.idle).await? {
+        while let Some(piece) = chunk(&server, &mut response, &patience).await? {
+            // Some servers send blanks while their model thinks.
+            if !piece.trim_ascii().is_empty() {
+                patience.moved(Instant::now());
+            }
             if body.len() + piece.len() > most {
                 if html {
                     break;
@@ -148,8 +157,10 @@ impl<N: Normalise> Exchange<N> {
         let server = Arc::clone(&self.server);
         let origin = &server.origin;
         let complete = self.normaliser.may_end();
-        let patience = if complete { server.idle.min(GRACE) } else { server.idle };
-        let piece = match chunk(&server, &mut reading.response, patience).await {
+        if complete {
+            reading.patience.complete(Instant::now());
+        }
+        let piece = match chunk(&server, &mut reading.response, &reading.patience).await {
             Ok(Some(piece)) => piece,
             Ok(None) => return self.ended(*reading),
             // Nothing that the reply needs is missing: how the connection goes is of no interest any more.
@@ -161,7 +172,7 @@ impl<N: Normalise> Exchange<N> {
         reading.beginning.extend_from_slice(&piece[..keep]);
         if first && matches!(piece.trim_ascii_start().first(), Some(b'{' | b'[')) {
             // No line of an event stream begins so: it is a document, whatever the headers call it.
-            return self.whole(reading.response, piece.to_vec(), false).await;
+            return self.whole(reading.response, piece.to_vec(), false, reading.patience).await;
         }
         reading.read += piece.len();
         if reading.read > MAX_REPLY {
@@ -169,6 +180,7 @@ impl<N: Normalise> Exchange<N> {
         }
         let mut events: Vec<Event> = Vec::new();
         let pushed = reading.decoder.push(&piece, &mut events);
+        // Nothing waits when a piece is read, so what is there afterwards came of it.
         for event in events {
             if let Some(done) = self.normaliser.take(origin, &event, &mut self.ready)? {
                 drain(&mut reading.response).await;
@@ -177,6 +189,9 @@ impl<N: Normalise> Exchange<N> {
             }
         }
         pushed.map_err(|_| too_large(origin, "event", MAX_EVENT))?;
+        if self.ready.iter().flatten().any(ModelEvent::is_progress) {
+            reading.patience.moved(Instant::now());
+        }
         Ok(Phase::Reading(reading))
     }
 
@@ -201,13 +216,14 @@ impl<N: Normalise> Exchange<N> {
     }
 }
 
-/// The next piece of a body; silence and a broken connection are errors.
+/// The next piece of a body; silence, beating without an end, and a broken connection are errors.
 async fn chunk(
     server: &Server,
     response: &mut Response,
-    patience: Duration,
+    patience: &Patience,
 ) -> Result<Option<bytes::Bytes>, ModelError> {
-    match timeout(patience, response.chunk()).await {
+    let (left, over) = patience.left(Instant::now());
+    match timeout(left, response.chunk()).await {
         Ok(Ok(piece)) => Ok(piece),
         Ok(Err(error)) => {
             let why = match error {
@@ -216,7 +232,14 @@ async fn chunk(
             };
             Err(interrupted(&server.origin, &format!("broke off its reply: {why}")))
         }
-        Err(_) => Err(interrupted(&server.origin, &format!("sent nothing for {}", seconds(patience)))),
+        Err(_) => {
+            let limit = seconds(patience.limit(over));
+            let what = match over {
+                Over::Silent | Over::Complete => format!("sent nothing for {limit}"),
+                Over::Beats => format!("kept its stream open for {limit} and sent nothing of a reply"),
+            };
+            Err(interrupted(&server.origin, &what))
+        }
     }
 }
 

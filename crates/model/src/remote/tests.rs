@@ -304,6 +304,108 @@ async fn silence_and_refusals_are_the_same_on_every_wire() {
     }
 }
 
+/// What a server of this wire sends to show that it lives: a comment, and an event with nothing in it.
+fn beat(wire: Wire) -> String {
+    let empty: &[&str] = match wire {
+        Wire::Responses => {
+            &[r#"{"type":"response.in_progress"}"#, r#"{"type":"response.output_text.delta","delta":""}"#]
+        }
+        Wire::Chat => &[r#"{"choices":[{"delta":{"role":"assistant","content":""}}]}"#, r#"{"choices":[]}"#],
+        Wire::Messages => &[
+            r#"{"type":"ping"}"#,
+            r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":""}}"#,
+        ],
+    };
+    format!(": beat\n\n{}", sse(empty))
+}
+
+#[tokio::test]
+async fn a_server_that_only_beats_is_left() {
+    for wire in WIRES {
+        let lab = Lab::start().await;
+        let mut provider = lab::provider(wire, &lab.base_url);
+        provider.progress_timeout = Duration::from_millis(200);
+        lab.answer([head(), Act::Beat(chunk(beat(wire).as_bytes()))]);
+        let seen = lab::show(&lab::ask(&*lab::model(&provider)).await);
+        let said = "Interrupted: lab kept its stream open for 0.2 s and sent nothing of a reply\n";
+        assert!(seen.ends_with(said), "{wire:?}: {seen}");
+    }
+}
+
+#[tokio::test]
+async fn a_document_that_never_begins_is_left_too() {
+    for wire in WIRES {
+        let lab = Lab::start().await;
+        let mut provider = lab::provider(wire, &lab.base_url);
+        provider.progress_timeout = Duration::from_millis(200);
+        let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+        lab.answer([Act::Send(head.to_vec()), Act::Beat(chunk(b"\n"))]);
+        let seen = lab::show(&lab::ask(&*lab::model(&provider)).await);
+        assert!(seen.contains("sent nothing of a reply"), "{wire:?}: {seen}");
+    }
+}
+
+#[tokio::test]
+async fn a_complete_reply_does_not_wait_for_a_server_that_beats_on() {
+    for wire in [Wire::Chat, Wire::Messages] {
+        let acts = [head(), Act::Send(almost(wire)), Act::Beat(chunk(b": beat\n\n"))];
+        // Not a measure of speed: without the rule it would never end.
+        let seen = tokio::time::timeout(Duration::from_mins(1), answered(wire, acts.into())).await.unwrap();
+        assert_eq!(seen, HI);
+    }
+}
+
+/// Whether something of a reply comes with each of these events.
+fn moves(wire: Wire, events: &[&str]) -> Vec<bool> {
+    fn all<D: Dialect>(dialect: D, events: &[&str]) -> Vec<bool> {
+        let provider = lab::provider(D::WIRE, "http://x");
+        let origin = lab::origin(D::WIRE);
+        let (_, mut normaliser) = dialect.prepare(&origin, &lab::request(&*lab::model(&provider), &[]));
+        let mut moves = Vec::new();
+        for event in events {
+            let mut out = Events::new();
+            normaliser
+                .take(&origin, &Event { name: String::new(), data: event.as_bytes().to_vec() }, &mut out)
+                .unwrap();
+            moves.push(out.iter().flatten().any(ModelEvent::is_progress));
+        }
+        moves
+    }
+    let provider = lab::provider(wire, "http://x");
+    match wire {
+        Wire::Responses => all(crate::responses::Responses::new(&provider), events),
+        Wire::Chat => all(crate::chat::Chat::new(&provider), events),
+        Wire::Messages => all(crate::messages::Messages::new(&provider), events),
+    }
+}
+
+#[test]
+fn pieces_of_a_call_are_something_of_a_reply_and_empty_ones_are_not() {
+    let responses = [
+        r#"{"type":"response.output_item.added","item":{}}"#,
+        r#"{"type":"response.function_call_arguments.delta","delta":""}"#,
+        r#"{"type":"response.function_call_arguments.delta","delta":"{\"a"}"#,
+        r#"{"type":"response.custom_tool_call_input.delta","delta":"x"}"#,
+        r#"{"type":"response.reasoning_summary_text.delta","delta":"h"}"#,
+    ];
+    assert_eq!(moves(Wire::Responses, &responses), [false, false, true, true, true]);
+    let chat = [
+        r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"t","arguments":""}}]}}]}"#,
+        r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}}]}"#,
+        r#"{"choices":[{"delta":{"content":"","reasoning_content":""}}]}"#,
+        r#"{"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.encrypted","data":"x"}]}}]}"#,
+    ];
+    assert_eq!(moves(Wire::Chat, &chat), [false, true, false, true]);
+    let messages = [
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"t"}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":""}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{"}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"s"}}"#,
+        r#"{"type":"ping"}"#,
+    ];
+    assert_eq!(moves(Wire::Messages, &messages), [false, false, true, true, false]);
+}
+
 #[tokio::test]
 async fn one_connection_for_requests_in_a_row() {
     for wire in WIRES {

@@ -96,6 +96,8 @@ impl Normalise for Normaliser {
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 out.extend(text(envelope.delta).map(|text| Ok(ModelEvent::ReasoningDelta(text))));
             }
+            // Arguments of a call, mostly: the whole of them comes with the item.
+            kind if kind.ends_with(".delta") && text(envelope.delta).is_some() => out.push_back(Ok(ModelEvent::Piece)),
             "response.output_item.done" => {
                 let item = envelope.item.ok_or_else(|| nonsense(origin, data))?;
                 let index = envelope.output_index.and_then(|index| index.get().parse().ok());
