@@ -13,10 +13,12 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::{Semaphore, mpsc};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::limits::{FAREWELL, GREETING, MAX_AT_ONCE, MAX_LINE, MAX_WAITS, OUTGOING};
+use crate::guests::Seat;
+use crate::limits::{FAREWELL, GREETING, MAX_AT_ONCE, MAX_CONNECTIONS, MAX_LINE, MAX_WAITS, OUTGOING};
 use crate::line::{LineError, Lines};
 use crate::serve::House;
 use crate::wire::{self, Greeting, Hello, Notice, PROTOCOL, Request, Response};
@@ -47,8 +49,8 @@ struct Session {
 }
 
 impl Connection {
-    /// Serves one client until it goes, does what is no protocol, or the owner stops.
-    pub(crate) async fn run(self, stream: UnixStream) {
+    /// Serves one client until it goes, does what is no protocol, has to make room, or the owner stops.
+    pub(crate) async fn run(self, stream: UnixStream, seat: Seat) {
         let (read, write) = stream.into_split();
         let (out, queue) = mpsc::channel(OUTGOING);
         let gone = self.cancel.child_token();
@@ -58,14 +60,18 @@ impl Connection {
             out,
             cancel: self.cancel,
             gone,
-            tasks: TaskTracker::new(),
+            tasks: seat.tasks.clone(),
             at_once: Arc::new(Semaphore::new(MAX_AT_ONCE)),
             waits: Arc::new(Semaphore::new(MAX_WAITS)),
             subscribed: Arc::default(),
         };
         session.notice(Notice::Hello(self.hello)).await;
         let mut lines = Lines::new(read, MAX_LINE);
-        if let Err(fault) = session.talk(&mut lines).await {
+        let talked = tokio::select! {
+            talked = session.talk(&mut lines, &seat) => talked,
+            () = seat.leave.cancelled() => Err(makes_room()),
+        };
+        if let Err(fault) = talked {
             session.notice(Notice::Fault(fault)).await;
         }
         session.gone.cancel();
@@ -81,13 +87,14 @@ impl Connection {
 
 impl Session {
     /// Reads and begins requests. An error is the end of the connection and is told to the client.
-    async fn talk(&self, lines: &mut Lines<OwnedReadHalf>) -> Result<(), Fault> {
+    async fn talk(&self, lines: &mut Lines<OwnedReadHalf>, seat: &Seat) -> Result<(), Fault> {
         let Ok(first) = tokio::time::timeout(GREETING, self.read(lines)).await else {
             return Err(Fault::new(Code::Usage, "no hello came").hint(HELLO_HINT));
         };
         let Some(first) = first? else { return Ok(()) };
         check_hello(&first)?;
         while let Some(line) = self.read(lines).await? {
+            seat.asks(Instant::now());
             match wire::request(&line) {
                 Ok(request) => self.begin(request).await?,
                 Err((Some(id), fault)) => self.respond(id, Err(fault)).await,
@@ -242,6 +249,12 @@ fn check_hello(line: &[u8]) -> Result<(), Fault> {
     }
     let message = format!("the owner of this tree speaks protocol {PROTOCOL}, and you speak {}", hello.protocol);
     Err(Fault::new(Code::Version, message).hint("use the same version of `agent` for both"))
+}
+
+fn makes_room() -> Fault {
+    let message =
+        format!("{MAX_CONNECTIONS} connections to this tree are open, and this one had asked for nothing longest");
+    Fault::new(Code::Busy, message).hint("connect again when there is something to ask")
 }
 
 fn let_go() -> Fault {

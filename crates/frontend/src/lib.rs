@@ -15,6 +15,7 @@ mod wire;
 mod line;
 mod place;
 mod listener;
+mod guests;
 mod serve;
 mod connection;
 mod connect;

@@ -23,8 +23,12 @@ pub const MAX_AT_ONCE: usize = 32;
 /// get past them. One more is refused.
 pub const MAX_WAITS: usize = 128;
 
-/// Connections at once. One more is turned away: file descriptors are for agents first.
+/// Connections at once: file descriptors are for agents first. For one more the longest idle one makes room; when none
+/// is idle, it is turned away.
 pub const MAX_CONNECTIONS: usize = 64;
+
+/// How long a connection must have asked for nothing before it has to make room: whoever has just come is about to ask.
+pub(crate) const SPARE: Duration = Duration::from_secs(1);
 
 /// Lines that wait to be written to one client.
 pub(crate) const OUTGOING: usize = 32;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::connection::Connection;
-use crate::limits::{ACCEPT_PAUSE, FAREWELL, MAX_CONNECTIONS, STALL};
+use crate::guests::Guests;
+use crate::limits::{ACCEPT_PAUSE, FAREWELL, MAX_CONNECTIONS, SPARE, STALL};
 use crate::place::own_uid;
 use crate::wire::{self, Notice};
 use crate::{Code, Desk, Fault, Listener};
@@ -18,7 +18,7 @@ use crate::{Code, Desk, Fault, Listener};
 /// are still delivered for a second at most, and operations that have begun run to their end; when this returns, no
 /// task of it is left and the socket's file is gone.
 pub async fn serve(listener: Listener, desk: Arc<dyn Desk>, cancel: CancellationToken) {
-    let house = House { stall: STALL, admits: |peer| may_speak(peer, own_uid()) };
+    let house = House { stall: STALL, spare: SPARE, admits: |peer| may_speak(peer, own_uid()) };
     serve_with(listener, desk, cancel, house).await;
 }
 
@@ -27,6 +27,8 @@ pub async fn serve(listener: Listener, desk: Arc<dyn Desk>, cancel: Cancellation
 pub(crate) struct House {
     /// How long a client may take to read a line.
     pub(crate) stall: std::time::Duration,
+    /// How long a client must have asked for nothing before it has to make room for another.
+    pub(crate) spare: std::time::Duration,
     /// Whether processes of a user may speak.
     pub(crate) admits: fn(u32) -> bool,
 }
@@ -38,7 +40,7 @@ pub(crate) fn may_speak(peer: u32, own: u32) -> bool {
 
 pub(crate) async fn serve_with(listener: Listener, desk: Arc<dyn Desk>, cancel: CancellationToken, house: House) {
     let connections = TaskTracker::new();
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let guests = Guests::new(MAX_CONNECTIONS, house.spare);
     loop {
         let accepted = tokio::select! {
             () = cancel.cancelled() => break,
@@ -56,16 +58,16 @@ pub(crate) async fn serve_with(listener: Listener, desk: Arc<dyn Desk>, cancel: 
             turn_away(stream, fault).await;
             continue;
         }
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            let fault = Fault::new(Code::Busy, format!("{MAX_CONNECTIONS} connections to this tree are open already"));
+        let Some(seat) = guests.admit(tokio::time::Instant::now()) else {
+            let fault =
+                Fault::new(Code::Busy, format!("{MAX_CONNECTIONS} connections to this tree are at work already"));
             turn_away(stream, fault.hint("end one of the programs that are connected")).await;
             continue;
         };
         let connection =
             Connection { desk: Arc::clone(&desk), hello: listener.hello.clone(), cancel: cancel.clone(), house };
         connections.spawn(async move {
-            connection.run(stream).await;
-            drop(place);
+            connection.run(stream, seat).await;
         });
     }
     // First of all: who comes now shall not wait in a queue that nobody empties.

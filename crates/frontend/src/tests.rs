@@ -25,7 +25,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::limits::STALL;
+use crate::limits::{SPARE, STALL};
 use crate::serve::{House, serve_with};
 use crate::{
     Answer, Client, Code, Cut, Desk, Edge, EventLog, Fault, Found, Given, Listener, Listing, Op, Refusal, Reply,
@@ -278,7 +278,7 @@ struct Scene {
 
 impl Scene {
     async fn new() -> Self {
-        Self::with(House { stall: STALL, admits: |_| true }).await
+        Self::with(House { stall: STALL, spare: SPARE, admits: |_| true }).await
     }
 
     async fn with(house: House) -> Self {

@@ -120,7 +120,7 @@ async fn a_slow_reader_is_cut_off_and_resumes() {
 
 #[tokio::test]
 async fn a_client_that_stops_reading_is_cut_off() {
-    let scene = Scene::with(House { stall: Duration::from_millis(50), admits: |_| true }).await;
+    let scene = Scene::with(House { stall: Duration::from_millis(50), spare: SPARE, admits: |_| true }).await;
     let mut raw = scene.raw().await;
     raw.say(r#"{"id":1,"op":"subscribe"}"#).await;
     assert_eq!(raw.hear().await.unwrap()["id"], 1);

@@ -149,7 +149,7 @@ async fn our_own_client_does_not_even_send_it() {
 
 #[tokio::test]
 async fn who_asks_and_does_not_read_is_cut_off() {
-    let scene = Scene::with(House { stall: Duration::from_millis(50), admits: |_| true }).await;
+    let scene = Scene::with(House { stall: Duration::from_millis(50), spare: SPARE, admits: |_| true }).await;
     let mut raw = scene.raw().await;
     // Writes until the other side has had enough.
     let asks = "{\"id\":1,\"op\":\"tree\"}\n".repeat(1000);
@@ -159,7 +159,7 @@ async fn who_asks_and_does_not_read_is_cut_off() {
 
 #[tokio::test]
 async fn strangers_are_refused() {
-    let scene = Scene::with(House { stall: STALL, admits: |_| false }).await;
+    let scene = Scene::with(House { stall: STALL, spare: SPARE, admits: |_| false }).await;
     match within(Client::connect(&scene.path, || true)).await {
         Err(crate::ConnectError::Refused(fault)) => assert_eq!(fault.code, Code::Forbidden),
         other => panic!("{:?}", other.err()),

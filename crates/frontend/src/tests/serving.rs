@@ -162,8 +162,28 @@ async fn an_owner_that_stops_says_so_and_leaves_nothing() {
 }
 
 #[tokio::test]
+async fn the_connection_that_asked_for_nothing_longest_makes_room() {
+    let scene = Scene::with(House { stall: STALL, spare: Duration::ZERO, admits: |_| true }).await;
+    let waits = scene.client().await;
+    let waiting = tokio::spawn(async move { ask(&waits, Op::Answer { task: task() }).await });
+    scene.desk.waits_begun.reaches(1).await;
+    let mut silent = Raw::connect(&scene.path).await;
+    let mut idle = Vec::new();
+    for _ in 2..MAX_CONNECTIONS {
+        idle.push(scene.client().await);
+    }
+    assert_eq!(ask(&scene.client().await, Op::Ping).await.unwrap(), Reply::Pong);
+    let said = silent.hear().await.unwrap();
+    assert!(said["fault"]["message"].as_str().unwrap().contains("asked for nothing longest"), "{said}");
+    assert_eq!(silent.hear().await, None);
+    assert_eq!(ask(&idle[0], Op::Ping).await.unwrap(), Reply::Pong);
+    scene.desk.end.send_replace(Some(TaskEnd { outcome: Outcome::Completed, text: None, reason: None }));
+    assert!(matches!(waiting.await.unwrap(), Ok(Reply::Answered(_))));
+}
+
+#[tokio::test]
 async fn one_connection_too_many_is_turned_away() {
-    let scene = Scene::new().await;
+    let scene = Scene::with(House { stall: STALL, spare: HANG, admits: |_| true }).await;
     let mut clients = Vec::new();
     for _ in 0..MAX_CONNECTIONS {
         clients.push(scene.client().await);
