@@ -1,12 +1,12 @@
 //! The living part of the display: a few lines at the bottom that say who works at what. Pure: events and times in,
 //! text out.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use protocol::{AgentPath, EventKind, Outcome, Status, TreeEvent, Usage, WaitingOn};
 use stdx::one_line;
 
-use crate::progress::{count, describe};
+use crate::progress::{count, describe, elapsed};
 
 /// Agents shown; the others are counted.
 const MAX_ROWS: usize = 10;
@@ -27,6 +27,8 @@ struct Agent {
     position: Option<usize>,
     doing: String,
     since: Instant,
+    /// It was said to be stalled, and nothing has come of it since.
+    stalled: bool,
 }
 
 impl Live {
@@ -37,12 +39,18 @@ impl Live {
                 let agent = self.agent(&event.path, now);
                 if agent.status != *status || agent.waiting_on != *waiting_on {
                     agent.since = now;
+                    agent.stalled &=
+                        matches!(waiting_on, Some(WaitingOn::Model | WaitingOn::Tool)) || *status == Status::Running;
                 }
                 (agent.status, agent.waiting_on, agent.position) = (*status, *waiting_on, *position);
             }
             EventKind::AgentSpawned { .. } => self.agent(&event.path, now).status = Status::Pending,
             EventKind::AgentClosed { .. } => self.agents.retain(|agent| !agent.path.is_at_or_below(&event.path)),
+            EventKind::AgentStalled { .. } => self.agent(&event.path, now).stalled = true,
             EventKind::ItemCompleted { item, .. } => {
+                if let Some(agent) = self.agents.iter_mut().find(|agent| agent.path == event.path) {
+                    agent.stalled = false;
+                }
                 if let Some(call) = item.call() {
                     self.agent(&event.path, now).doing = describe(&call).unwrap_or(call.name);
                 }
@@ -70,6 +78,7 @@ impl Live {
                 position: None,
                 doing: String::new(),
                 since: now,
+                stalled: false,
             });
             self.agents.len() - 1
         });
@@ -100,9 +109,10 @@ impl Live {
         let width = active.iter().take(MAX_ROWS).map(|agent| agent.path.as_str().len()).max().unwrap_or(0).min(40);
         for agent in active.iter().take(MAX_ROWS) {
             lines.push(format!(
-                "   {:width$}  {:>5}  {}",
+                "   {:width$}  {:>5}  {}{}",
                 agent.path,
                 elapsed(now.saturating_duration_since(agent.since)),
+                if agent.stalled { "stalled; " } else { "" },
                 agent.words()
             ));
         }
@@ -144,16 +154,10 @@ fn one_line_kept(line: &str, columns: usize) -> String {
     if line.chars().count() > columns { one_line(&shown, columns.saturating_sub(1)) + "…" } else { shown }
 }
 
-fn elapsed(time: Duration) -> String {
-    match time.as_secs() {
-        seconds @ 0..60 => format!("{seconds}s"),
-        seconds @ 60..3_600 => format!("{}m{:02}", seconds / 60, seconds % 60),
-        seconds => format!("{}h{:02}", seconds / 3_600, seconds % 3_600 / 60),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use protocol::{ThreadId, TreeId};
     use stdx::Timestamp;
 

@@ -1,5 +1,7 @@
 //! What a person reads while a tree works: one line for everything worth knowing, none for anything else.
 
+use std::time::Duration;
+
 use protocol::{Call, EventKind, Item, ItemKind, MailKind, Outcome, Role, Status, TreeEvent, WaitingOn};
 use stdx::one_line;
 
@@ -81,6 +83,16 @@ impl Progress {
             }
             EventKind::AgentStatus { waiting_on: Some(WaitingOn::Agent), .. } => {
                 (Mark::Wait, "waits for other agents".to_owned())
+            }
+            EventKind::AgentStalled { stalled_ms, waits, .. } => {
+                let path = &event.path;
+                let waits = waits.as_ref().map(|waits| format!(" while it waits for {waits}")).unwrap_or_default();
+                let time = elapsed(Duration::from_millis(*stalled_ms));
+                let text = format!(
+                    "stalled: nothing has come for {time}{waits}; `agent interrupt {path}` stops it, `agent log {path}` \
+                     shows what it did"
+                );
+                (Mark::Bad, text)
             }
             EventKind::ItemCompleted { item, .. } => self.item(event, item)?,
             EventKind::MailAccepted { from, kind, preview, .. } => match kind {
@@ -208,6 +220,15 @@ fn ran(output: &str) -> Option<String> {
             Some(id) => format!("runs on as session {id}: {last}"),
             None => output.to_owned(),
         }),
+    }
+}
+
+/// A span of time for people.
+pub(crate) fn elapsed(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds @ 60..3_600 => format!("{}m{:02}", seconds / 60, seconds % 60),
+        seconds => format!("{}h{:02}", seconds / 3_600, seconds % 3_600 / 60),
     }
 }
 

@@ -1,17 +1,20 @@
 //! Trees and reports as text.
 
+use std::time::Duration;
+
 use budget::Usd;
 use frontend::{Edge, Found, Listing, Report, Row, Tokens};
-use protocol::{AgentPath, Outcome, Status};
+use protocol::{AgentPath, Outcome, Status, Waits};
+use stdx::Timestamp;
 
-use crate::progress::count;
+use crate::progress::{count, elapsed};
 
-/// A tree as text: one line an agent, children below their parents.
-pub(crate) fn tree(snapshot: &Listing) -> String {
+/// A tree as text, as it stands `now`: one line an agent, children below their parents.
+pub(crate) fn tree(snapshot: &Listing, now: Timestamp) -> String {
     let mut text = format!("tree {}\n", snapshot.tree);
     let roots: Vec<&Row> = snapshot.agents.iter().filter(|row| row.parent.is_none()).collect();
     for row in roots {
-        branch(snapshot, row, "", "", &mut text);
+        branch(snapshot, row, ("", ""), now, &mut text);
     }
     text += &spending(snapshot);
     text
@@ -30,14 +33,14 @@ fn spending(snapshot: &Listing) -> String {
     format!("budget: {} used\n", parts.join(", "))
 }
 
-fn branch(snapshot: &Listing, row: &Row, first: &str, rest: &str, text: &mut String) {
+fn branch(snapshot: &Listing, row: &Row, (first, rest): (&str, &str), now: Timestamp, text: &mut String) {
     let name = if row.parent.is_none() { row.path.as_str() } else { row.path.name() };
-    *text += &format!("{first}{name}  {}\n", standing(row));
+    *text += &format!("{first}{name}  {}\n", standing(row, now));
     let children: Vec<&Row> = snapshot.agents.iter().filter(|child| is_child(child, &row.path, row)).collect();
     let last = children.len().saturating_sub(1);
     for (index, child) in children.into_iter().enumerate() {
         let (first, below) = if index == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-        branch(snapshot, child, &format!("{rest}{first}"), &format!("{rest}{below}"), text);
+        branch(snapshot, child, (&format!("{rest}{first}"), &format!("{rest}{below}")), now, text);
     }
 }
 
@@ -45,8 +48,18 @@ fn is_child(child: &Row, path: &AgentPath, parent: &Row) -> bool {
     child.parent.as_ref() == Some(path) && child.thread_id != parent.thread_id
 }
 
-fn standing(row: &Row) -> String {
-    let mut parts = vec![row.status.to_string()];
+fn standing(row: &Row, now: Timestamp) -> String {
+    let mut parts = vec![match &row.waits {
+        Some(Waits::Slot { position }) => format!("{}, number {position}", row.status),
+        Some(waits) if *waits != Waits::Model => format!("{} for {waits}", row.status),
+        _ => row.status.to_string(),
+    }];
+    if let Some(since) = row.since.filter(|_| row.status.is_active()) {
+        parts.push(format!("for {}", elapsed(now.until(since))));
+    }
+    if let Some(stalled) = row.stalled_ms {
+        parts.push(format!("stalled, nothing for {}", elapsed(Duration::from_millis(stalled))));
+    }
     if row.edge == Edge::Closed {
         parts.push("closed".to_owned());
     }

@@ -147,6 +147,7 @@ impl Setting {
             shell: shell.program().display().to_string(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             retry: RetryLimits::default(),
+            stall_after: config.stall_after,
         })
     }
 }

@@ -33,6 +33,7 @@ pub fn result(
         answers: Some(task),
         outcome: Some(end.outcome),
         continues: None,
+        deadline: None,
     }
 }
 
@@ -58,6 +59,7 @@ pub fn returned(mail: &Mail, to: Address, reason: &str) -> Mail {
         answers: Some(mail.id),
         outcome: None,
         continues: None,
+        deadline: None,
     }
 }
 

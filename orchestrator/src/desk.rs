@@ -7,6 +7,7 @@ use frontend::{Edge as ShownEdge, Submission, Subscription};
 use futures::future::BoxFuture;
 use protocol::{AgentPath, MailKind, RequestId, TaskEnd, TaskId};
 use stdx::one_line;
+use tokio::time::Instant;
 
 use crate::TreeError;
 use crate::close::By;
@@ -153,6 +154,12 @@ impl Tree {
             status: facts.status,
             waiting_on: facts.waiting_on,
             position: self.0.slots.position(node.meta.id),
+            waits: self.waits(node),
+            since: Some(facts.since),
+            stalled_ms: facts
+                .watch
+                .stalled(Instant::now())
+                .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
             resident: facts.resident,
             unread,
             tokens: tokens(facts.usage),

@@ -17,11 +17,13 @@ mod slots;
 mod snapshot;
 mod spawn;
 mod spend;
+mod stall;
 mod submit;
 mod takeover;
 mod tools;
 mod tree;
 mod wait;
+mod watch;
 
 pub use close::By;
 pub use error::TreeError;

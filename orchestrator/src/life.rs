@@ -6,16 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use model::{Head, Model, RetryLimits, ToolKind, ToolWire};
-use protocol::{Address, EventKind, Outcome, Status, TaskEnd, ThreadId, Usage, WaitingOn};
+use protocol::{Address, EventKind, Outcome, Status, TaskEnd, ThreadId, Usage, WaitingOn, Waits};
 use roles::{Granted, Place as Where, Role};
 use rollout::{SessionMeta, Writer};
 use runtime::{Agent, ContextFragment as _, Environment, Host, Instructions, Setup, Stop, TurnReport};
+use tokio::time::Instant;
 use tool_api::{AgentFacts, Hands, Tool, ToolInput};
 
 use crate::node::{Life, Node, Start};
 use crate::slots::Place;
 use crate::tree::Tree;
-use crate::{TreeError, tools};
+use crate::{TreeError, stall, tools};
 
 /// Serialised tools, made once per set of tools and model.
 #[derive(Default)]
@@ -188,6 +189,7 @@ impl Tree {
             let mut facts = node.facts();
             facts.status = Status::Errored;
             facts.waiting_on = None;
+            facts.watch.counts(false, Instant::now());
         }
         self.0.bus.emit(
             &node.address,
@@ -395,8 +397,11 @@ impl Keeper {
 
     /// Takes a slot again, before everybody who queues.
     pub(crate) async fn take_back(&self) {
-        self.tree.0.slots.enter(self.node.meta.id, Place::Head, |_| ()).await;
+        let queued = |position| self.show(Status::Queued, None, Some(position));
+        self.tree.0.slots.enter(self.node.meta.id, Place::Head, queued).await;
         self.node.facts().slot = true;
+        // From now on it works again, whatever it did before.
+        self.show(Status::Waiting, Some(WaitingOn::Tool), None);
     }
 
     pub(crate) fn show(&self, status: Status, waiting_on: Option<WaitingOn>, position: Option<usize>) {
@@ -407,7 +412,10 @@ impl Keeper {
             }
             facts.status = status;
             facts.waiting_on = waiting_on;
+            facts.detail = None;
             facts.last_activity = stdx::now();
+            facts.since = facts.last_activity;
+            facts.watch.counts(stall::counts(status, waiting_on), Instant::now());
         }
         self.tree.0.bus.emit(&self.node.address, EventKind::AgentStatus { status, waiting_on, position });
         self.tree.changed();
@@ -432,11 +440,22 @@ impl Host for Keeper {
     }
 
     fn emit(&self, event: EventKind) {
+        if stall::is_progress(&event) {
+            self.progress();
+        }
         self.tree.0.bus.emit(&self.node.address, event);
     }
 
     fn status(&self, status: Status, waiting_on: Option<WaitingOn>) {
         self.show(status, waiting_on, None);
+    }
+
+    fn waits(&self, waits: Waits) {
+        self.node.facts().detail = Some(waits);
+    }
+
+    fn progress(&self) {
+        self.node.facts().watch.progress(Instant::now());
     }
 
     fn busy(&self) {

@@ -1,14 +1,17 @@
 //! One agent of the tree, resident or not.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use protocol::{Address, Mail, Party, Status, TaskEnd, ThreadId, Usage, WaitingOn};
+use protocol::{Address, Mail, Party, Status, TaskEnd, ThreadId, Usage, WaitingOn, Waits};
 use rollout::{Record, SessionMeta, State, Store};
 use runtime::{Agent, Inbox};
 use stdx::Timestamp;
 use tokio_util::sync::CancellationToken;
 use tool_api::Hands;
+
+use crate::watch::Watch;
 
 /// One agent of the tree. It is here for as long as the tree is driven; its session may come and go.
 pub(crate) struct Node {
@@ -54,6 +57,14 @@ pub(crate) enum Life {
 pub(crate) struct Facts {
     pub(crate) status: Status,
     pub(crate) waiting_on: Option<WaitingOn>,
+    /// Since when it stands so.
+    pub(crate) since: Timestamp,
+    /// What its turn said it waits for, in detail.
+    pub(crate) detail: Option<Waits>,
+    /// Whether anything comes of its work.
+    pub(crate) watch: Watch,
+    /// Stalls of others that it was told of, while it waited for them.
+    pub(crate) heard: HashMap<ThreadId, u64>,
     /// Tokens that servers counted.
     pub(crate) usage: Usage,
     /// Tokens of requests that nobody counted, as they were estimated.
@@ -99,6 +110,10 @@ impl Node {
         let facts = Facts {
             status: state.status(),
             waiting_on: None,
+            since: state.last_activity,
+            detail: None,
+            watch: Watch::default(),
+            heard: HashMap::new(),
             usage: state.usage,
             estimated: state.estimated,
             cost_usd: state.cost_usd + state.estimated_usd,

@@ -50,4 +50,6 @@ pub struct Options {
     pub version: String,
     /// When a failed request is tried again.
     pub retry: RetryLimits,
+    /// How long an agent may work without anything coming of it until it is said to be stalled; none never says so.
+    pub stall_after: Option<std::time::Duration>,
 }

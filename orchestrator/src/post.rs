@@ -41,6 +41,7 @@ impl Tree {
             answers: None,
             outcome: None,
             continues: None,
+            deadline: None,
         })
     }
 

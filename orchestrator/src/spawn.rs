@@ -87,6 +87,7 @@ impl Tree {
             answers: None,
             outcome: None,
             continues: None,
+            deadline: None,
         };
         mailbox::check_new(mail.kind, &mail.from, &mail.to, &mail.body)?;
         let opened =

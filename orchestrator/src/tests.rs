@@ -8,6 +8,7 @@ mod player;
 mod residency;
 mod results;
 mod spawns;
+mod stalls;
 mod stops;
 mod stress;
 mod takeovers;

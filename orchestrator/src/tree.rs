@@ -163,6 +163,7 @@ impl Tree {
             answers: None,
             outcome: None,
             continues: None,
+            deadline: None,
         };
         let opened = EdgeRecord { status: EdgeStatus::Open, reason: "run".to_owned(), by: "user".to_owned() };
         let rest = vec![
@@ -178,7 +179,7 @@ impl Tree {
     }
 
     pub(crate) fn new(id: TreeId, options: Options, lock: OwnerLock) -> Self {
-        Self(Arc::new(Inner {
+        let tree = Self(Arc::new(Inner {
             id,
             bus: Bus::new(id),
             slots: Slots::new(options.limits.max_running),
@@ -199,7 +200,9 @@ impl Tree {
             options,
             door: Mutex::default(),
             lock,
-        }))
+        }));
+        tree.watch();
+        tree
     }
 
     /// Its id.

@@ -15,6 +15,8 @@ pub(crate) struct Awaited {
     /// It has a turn, or one is about to start.
     pub(crate) busy: bool,
     pub(crate) status: Status,
+    /// It has stalled, and whoever waits has yet to hear of it.
+    pub(crate) stalled: bool,
 }
 
 /// Why a wait ended.
@@ -28,6 +30,8 @@ pub(crate) enum Woke {
     Messages,
     /// Nothing that is waited for works any more.
     Settled,
+    /// Nothing comes any more of the work of one that is waited for.
+    Stalled,
 }
 
 /// What to do now.
@@ -48,6 +52,7 @@ impl Woke {
             Self::Results => "results",
             Self::Messages => "messages",
             Self::Settled => "settled",
+            Self::Stalled => "stalled",
         }
     }
 }
@@ -72,6 +77,7 @@ pub(crate) fn verdict(pending: &[Mail], awaited: &[Awaited], any: bool) -> Verdi
     match (pending.iter().any(from_awaited), works) {
         (true, false) => Verdict::Wake(Woke::Results),
         (true, true) => Verdict::Linger,
+        (false, true) if awaited.iter().any(|agent| agent.stalled) => Verdict::Wake(Woke::Stalled),
         (false, true) => Verdict::Wait,
         (false, false) if pending.is_empty() => Verdict::Wake(Woke::Settled),
         // Results of others, while nobody that was named works.
@@ -135,11 +141,12 @@ mod tests {
             answers: None,
             outcome: None,
             continues: None,
+            deadline: None,
         }
     }
 
     fn agent(thread: ThreadId, busy: bool) -> Awaited {
-        Awaited { thread, busy, status: if busy { Status::Running } else { Status::Completed } }
+        Awaited { thread, busy, status: if busy { Status::Running } else { Status::Completed }, stalled: false }
     }
 
     #[test]
@@ -158,5 +165,9 @@ mod tests {
         assert_eq!(verdict(&[result(a)], &done, false), Verdict::Wake(Woke::Results));
         assert_eq!(verdict(&[result(c)], &done, false), Verdict::Wake(Woke::Results));
         assert_eq!(verdict(&[], &[], true), Verdict::Wake(Woke::Settled));
+        let stalled = [agent(b, true), Awaited { stalled: true, ..agent(a, true) }];
+        assert_eq!(verdict(&[], &stalled, false), Verdict::Wake(Woke::Stalled));
+        assert_eq!(verdict(&[result(b)], &stalled, false), Verdict::Linger, "the result tells it, too");
+        assert_eq!(verdict(&[mail(MailKind::Input, None)], &stalled, true), Verdict::Wake(Woke::Input));
     }
 }

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use futures::FutureExt as _;
-use protocol::{Call, EffectId, Status, TurnId, WaitingOn};
+use protocol::{Call, EffectId, Status, TurnId, WaitingOn, Waits};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tool_api::{Activity, Invocation, Tool, ToolError, ToolOutput};
+use tool_api::{Activity, Invocation, Pulse, Tool, ToolError, ToolOutput};
 
 use crate::core::{Core, EngineError, RolloutLedger};
-use crate::limits::{INTERRUPT_GRACE, MAX_OUTPUT_BYTES};
+use crate::limits::{INTERRUPT_GRACE, MAX_LABELS, MAX_OUTPUT_BYTES};
 
 /// The calls of one reply.
 pub(crate) struct Calls {
@@ -27,6 +27,8 @@ struct Started {
     call: Call,
     effect: EffectId,
     since: Instant,
+    /// What it does, in a few words.
+    label: String,
     task: JoinHandle<Result<ToolOutput, ToolError>>,
 }
 
@@ -55,6 +57,9 @@ impl Calls {
     pub(crate) fn start(&mut self, core: &Core, call: Call, effect: EffectId, ordinal: u64) {
         let setup = &core.setup;
         let activity = Arc::clone(&self.activity);
+        let host = Arc::clone(&setup.host);
+        let pulse = Pulse::new(move || host.progress());
+        let beat = pulse.clone();
         let invocation = Invocation {
             call: call.clone(),
             effect,
@@ -65,8 +70,10 @@ impl Calls {
             cancel: self.cancel.child_token(),
             ledger: Arc::new(RolloutLedger(setup.writer.clone())),
             activity: self.activity.subscribe(),
+            pulse,
         };
         let tool = find(&setup.tools, &call.name);
+        let label = tool.as_ref().map_or_else(|| call.name.clone(), |tool| tool.label(&call));
         let names = &setup.head.names;
         let missing = || format!("there is no tool called `{}`; the tools are: {}", call.name, names.join(", "));
         let task = match tool {
@@ -90,11 +97,14 @@ impl Calls {
                         None => turn.await,
                     };
                     let _running = running.unwrap_or_else(|| Running::new(activity));
-                    tool.call(invocation).await
+                    let result = tool.call(invocation).await;
+                    // Its output is recorded in its turn; that it has ended is news now.
+                    beat.beat();
+                    result
                 })
             }
         };
-        self.started.push(Started { call, effect, since: Instant::now(), task });
+        self.started.push(Started { call, effect, since: Instant::now(), label, task });
     }
 
     /// Waits for every call and records its output, in the order of the calls, whatever way the stream ended.
@@ -112,7 +122,11 @@ impl Calls {
         }
         let mut broken = None;
         let mut deadline = None;
-        for mut started in std::mem::take(&mut self.started) {
+        let mut left = std::mem::take(&mut self.started).into_iter();
+        while let Some(mut started) = left.next() {
+            if !self.cancel.is_cancelled() {
+                core.setup.host.waits(Waits::Tool { calls: running(&started, left.as_slice()) });
+            }
             let joined = tokio::select! {
                 biased;
                 joined = &mut started.task => Some(joined),
@@ -154,6 +168,12 @@ impl Drop for Calls {
             started.task.abort();
         }
     }
+}
+
+/// What the calls do that run still, `next` first.
+fn running(next: &Started, rest: &[Started]) -> Vec<String> {
+    let running = std::iter::once(next).chain(rest).filter(|started| !started.task.is_finished());
+    running.map(|started| started.label.clone()).take(MAX_LABELS).collect()
 }
 
 /// Completes when the grace after an interrupt is over.

@@ -3,7 +3,7 @@
 use budget::{Refusal, Reservation, Standing, Usd};
 use futures::future::BoxFuture;
 use model::ErrorKind;
-use protocol::{EventKind, Status, TaskEnd, TurnId, Usage, WaitingOn};
+use protocol::{EventKind, Status, TaskEnd, TurnId, Usage, WaitingOn, Waits};
 use rollout::TaskDone;
 
 /// The keeper of an agent, as the agent sees it.
@@ -19,6 +19,15 @@ pub trait Host: Send + Sync {
 
     /// The agent stands differently. Never blocks.
     fn status(&self, status: Status, waiting_on: Option<WaitingOn>);
+
+    /// What the turn waits for, in detail; said after `status`, and again when it changes. Never blocks.
+    fn waits(&self, waits: Waits) {
+        let _ = waits;
+    }
+
+    /// Something has come of the turn that no event tells: a piece of a reply, of an output, the end of a call among
+    /// others. Never blocks.
+    fn progress(&self) {}
 
     /// A turn is about to start: said before it asks for its slot. Never blocks.
     fn busy(&self);

@@ -12,6 +12,9 @@ pub const INTERRUPT_GRACE: Duration = Duration::from_millis(100);
 /// Calls that one reply may make. More than any model means to; a server that never ends is stopped here.
 pub const MAX_CALLS: usize = 2_000;
 
+/// Running calls that are named to whoever wonders what an agent waits for; more would fill the screen.
+pub(crate) const MAX_LABELS: usize = 8;
+
 /// The most bytes that one tool output may put into the context, about 10,000 tokens. Tools cut for themselves and
 /// cut better; this holds whatever they do.
 pub const MAX_OUTPUT_BYTES: usize = 40_000;

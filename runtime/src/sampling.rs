@@ -3,7 +3,7 @@
 use budget::Refusal;
 use futures::StreamExt as _;
 use model::{ErrorKind, ModelError, ModelEvent, Retry};
-use protocol::{EffectId, EventKind, Item, Status, TurnId, WaitingOn};
+use protocol::{EffectId, EventKind, Item, Status, TurnId, WaitingOn, Waits};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -94,6 +94,7 @@ async fn attempts(
             .host
             .emit(EventKind::Warning { message: format!("{error}; trying again in {:.1} s", wait.as_secs_f64()) });
         core.setup.host.status(Status::Waiting, Some(WaitingOn::Model));
+        core.setup.host.waits(Waits::Retry { until: stdx::now().after(wait) });
         tokio::select! {
             () = cancel.cancelled() => return Ok(Sampled::Interrupted),
             () = tokio::time::sleep(wait) => {}
@@ -127,8 +128,16 @@ async fn stream(
         began |= matches!(event, Some(Ok(_)));
         let error = match event {
             Some(Ok(
-                ModelEvent::Started | ModelEvent::TextDelta(_) | ModelEvent::ReasoningDelta(_) | ModelEvent::Piece,
-            )) => continue,
+                event @ (ModelEvent::Started
+                | ModelEvent::TextDelta(_)
+                | ModelEvent::ReasoningDelta(_)
+                | ModelEvent::Piece),
+            )) => {
+                if event.is_progress() {
+                    core.setup.host.progress();
+                }
+                continue;
+            }
             Some(Ok(ModelEvent::Item(item))) => {
                 retry.progress();
                 if calls.count() < MAX_CALLS || item.call().is_none() {

@@ -19,7 +19,7 @@ pub(super) async fn tree(setting: &Setting, args: &Show) -> Result<u8, Failure> 
     }
     let snapshot = look(setting, setting.tree()?).await?;
     match args.format {
-        Format::Text if !setting.common.json => output::answer(&render::tree(&snapshot)),
+        Format::Text if !setting.common.json => output::answer(&render::tree(&snapshot, stdx::now())),
         Format::Dot => output::answer(&render::dot(&snapshot)),
         Format::Mermaid => output::answer(&render::mermaid(&snapshot)),
         Format::Text | Format::Json => json(&snapshot)?,

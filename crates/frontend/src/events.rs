@@ -175,6 +175,7 @@ fn estimate(event: &TreeEvent) -> usize {
         EventKind::MailAccepted { preview, .. } => preview.len(),
         EventKind::TreeStarted { .. }
         | EventKind::AgentStatus { .. }
+        | EventKind::AgentStalled { .. }
         | EventKind::AgentEvicted
         | EventKind::AgentRehydrated { .. }
         | EventKind::TurnStarted { .. }

@@ -1,6 +1,6 @@
 //! A tree as it stands, in the form of `agent tree --format json`; and as taking it over found it.
 
-use protocol::{AgentPath, Outcome, Status, ThreadId, TreeId, WaitingOn};
+use protocol::{AgentPath, Outcome, Status, ThreadId, TreeId, WaitingOn, Waits};
 use serde::{Deserialize, Serialize};
 use stdx::Timestamp;
 
@@ -62,6 +62,15 @@ pub struct Row {
     /// Its place in the queue for a running slot, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<usize>,
+    /// What it waits for, in detail; none when it rests, or nobody drives the tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<Waits>,
+    /// Since when it stands so; none when nobody drives the tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// For how long nothing has come of its work, in milliseconds, when that is too long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stalled_ms: Option<u64>,
     /// Whether its owner has it in memory.
     #[serde(default)]
     pub resident: bool,

@@ -125,6 +125,7 @@ fn agent(thread: ThreadId, root: ThreadId, n: usize) -> Result<(SessionMeta, Vec
         answers: None,
         outcome: None,
         continues: None,
+        deadline: None,
     };
     let meta = SessionMeta {
         id: thread,

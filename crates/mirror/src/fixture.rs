@@ -157,6 +157,7 @@ pub(crate) fn mail(n: u64, to: Address, from: Party) -> Mail {
         answers: None,
         outcome: None,
         continues: None,
+        deadline: None,
     }
 }
 

@@ -7,6 +7,7 @@ use stdx::{AbsPath, Timestamp};
 
 use crate::{
     AgentPath, Approval, Item, MailId, MailKind, Outcome, Sandbox, Status, ThreadId, TreeId, TurnId, Usage, WaitingOn,
+    Waits,
 };
 
 /// One event of a tree; a line of `--json`.
@@ -82,6 +83,18 @@ pub enum EventKind {
         /// Its place in the queue for a running slot, from 1.
         #[serde(skip_serializing_if = "Option::is_none")]
         position: Option<usize>,
+    },
+    /// Nothing has come of an agent's work for as long as the configuration allows. Said once, and again only after
+    /// something has come of it; nothing is ended by it.
+    #[serde(rename = "agent.stalled")]
+    AgentStalled {
+        /// For how long, in milliseconds.
+        stalled_ms: u64,
+        /// How it stands.
+        status: Status,
+        /// What it waits for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waits: Option<Waits>,
     },
     /// An idle agent was unloaded; it stays in the tree.
     #[serde(rename = "agent.evicted")]

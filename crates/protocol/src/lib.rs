@@ -11,6 +11,7 @@ mod permission;
 mod process;
 mod status;
 mod usage;
+mod waits;
 
 pub use event::{EventKind, TreeEvent, UnreadResult};
 pub use ids::{EffectId, MailId, RequestId, TaskId, ThreadId, Token, TreeId, TurnId, digest};
@@ -21,3 +22,4 @@ pub use permission::{Approval, Sandbox};
 pub use process::{ProcessEvent, ProcessRecord};
 pub use status::{Outcome, Status, TaskEnd, WaitingOn};
 pub use usage::Usage;
+pub use waits::Waits;

@@ -1,7 +1,7 @@
 //! Mail between agents, and between a client and an agent.
 
 use serde::{Deserialize, Serialize};
-use stdx::AbsPath;
+use stdx::{AbsPath, Timestamp};
 
 use crate::{AgentPath, MailId, Outcome, RequestId, TaskId, ThreadId, TreeId};
 
@@ -95,6 +95,9 @@ pub struct Mail {
     /// The task that was cut off and that this one goes on with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<TaskId>,
+    /// Of a task: when it ends with what there is, at the latest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
 }
 
 impl Party {

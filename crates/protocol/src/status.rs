@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use stdx::Timestamp;
 
 /// Where an agent stands; derived from its rollout and, while it is resident, from its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -131,7 +132,20 @@ pub struct TaskEnd {
     pub reason: Option<String>,
 }
 
+/// How the reason of a task begins that its deadline ended. A client tells it from an interrupt by this.
+const EXPIRED: &str = "its deadline passed";
+
 impl TaskEnd {
+    /// The end of a task whose deadline passed: it was interrupted, with whatever words there are.
+    pub fn expired(deadline: Timestamp, text: Option<String>) -> Self {
+        Self { outcome: Outcome::Interrupted, text, reason: Some(format!("{EXPIRED} ({deadline})")) }
+    }
+
+    /// Whether a deadline ended it, and not somebody.
+    pub fn is_expired(&self) -> bool {
+        self.outcome == Outcome::Interrupted && self.reason.as_ref().is_some_and(|reason| reason.starts_with(EXPIRED))
+    }
+
     /// The end as one text that is never blank.
     pub fn words(&self) -> String {
         match (&self.text, &self.reason) {

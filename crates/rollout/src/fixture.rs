@@ -70,6 +70,7 @@ pub(crate) fn mail(n: u64, from: u64, kind: MailKind) -> Mail {
         answers: None,
         outcome: None,
         continues: None,
+        deadline: None,
     }
 }
 

@@ -29,6 +29,19 @@ impl Timestamp {
         self.as_millis() - earlier.as_millis()
     }
 
+    /// This much later; the last moment there is when that would be beyond it.
+    #[must_use]
+    pub fn after(self, time: std::time::Duration) -> Self {
+        let millis = i64::try_from(time.as_millis()).ok().and_then(|more| self.as_millis().checked_add(more));
+        let later = millis.and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
+        Self(later.unwrap_or(jiff::Timestamp::MAX))
+    }
+
+    /// How long it is from `now` until then; nothing when it is past.
+    pub fn until(self, now: Self) -> std::time::Duration {
+        std::time::Duration::from_millis(u64::try_from(self.millis_since(now)).unwrap_or(0))
+    }
+
     /// The UTC date as `(year, month, day)`.
     pub fn date(self) -> (i16, i8, i8) {
         let day = jiff::tz::Offset::UTC.to_datetime(self.0).date();
@@ -84,6 +97,15 @@ mod tests {
         assert_eq!(Timestamp::EPOCH.to_string(), "1970-01-01T00:00:00.000Z");
         assert_eq!(Timestamp::EPOCH.for_file_name(), "1970-01-01T00-00-00");
         assert_eq!(Timestamp::EPOCH.date(), (1970, 1, 1));
+    }
+
+    #[test]
+    fn there_and_back() {
+        let hour = std::time::Duration::from_hours(1);
+        let later = Timestamp::EPOCH.after(hour);
+        assert_eq!(later.to_string(), "1970-01-01T01:00:00.000Z");
+        assert_eq!((later.until(Timestamp::EPOCH), Timestamp::EPOCH.until(later)), (hour, std::time::Duration::ZERO));
+        assert_eq!(later.after(std::time::Duration::MAX).date().0, 9999);
     }
 
     #[test]

@@ -10,4 +10,4 @@ mod tool;
 pub use arguments::{parse, schema, whole};
 pub use hands::{AgentFacts, Hands, Running, Swept, SweptHow, Workshop};
 pub use spec::{Grammar, ToolInput, ToolSpec};
-pub use tool::{Activity, Invocation, Ledger, LedgerError, Tool, ToolError, ToolOutput};
+pub use tool::{Activity, Invocation, Ledger, LedgerError, Pulse, Tool, ToolError, ToolOutput};

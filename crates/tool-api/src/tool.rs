@@ -23,6 +23,11 @@ pub trait Tool: Send + Sync {
         false
     }
 
+    /// What a call does, in a few words, for whoever wonders what an agent waits for.
+    fn label(&self, call: &Call) -> String {
+        call.name.clone()
+    }
+
     /// Runs one call.
     ///
     /// When `invocation.cancel` fires the tool stops waiting and returns what it has; the caller does not poll it
@@ -51,6 +56,26 @@ pub struct Invocation {
     pub ledger: Arc<dyn Ledger>,
     /// What else goes on in the reply that this call belongs to.
     pub activity: watch::Receiver<Activity>,
+    /// Beats when something of the call's work shows before its end.
+    pub pulse: Pulse,
+}
+
+/// Tells whoever watches that a call gets on. Never blocks.
+#[derive(Clone, Default)]
+pub struct Pulse(Option<Arc<dyn Fn() + Send + Sync>>);
+
+impl Pulse {
+    /// One that calls `heard` at every beat.
+    pub fn new(heard: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(heard)))
+    }
+
+    /// Something has come of the call.
+    pub fn beat(&self) {
+        if let Some(heard) = &self.0 {
+            heard();
+        }
+    }
 }
 
 /// What goes on in one reply.

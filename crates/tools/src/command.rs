@@ -6,8 +6,10 @@ use std::time::Duration;
 use exec::{Phase, Shell, Stdin};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use protocol::Call;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use stdx::one_line;
 use tokio::time::Instant;
 use tool_api::{Invocation, Tool, ToolError, ToolInput, ToolOutput, ToolSpec, parse, schema, whole};
 
@@ -26,6 +28,9 @@ const DEFAULT_YIELD_MS: u64 = 10_000;
 
 /// A shorter wait would return before most commands have said anything.
 const MIN_YIELD_MS: u64 = 250;
+
+/// Characters of a command that are shown to whoever wonders what its agent waits for.
+pub(crate) const LABEL: usize = 60;
 
 /// A longer wait would keep the agent from hearing its mail.
 const MAX_YIELD_MS: u64 = 30_000;
@@ -83,6 +88,11 @@ impl Tool for ExecCommand {
         true
     }
 
+    fn label(&self, call: &Call) -> String {
+        let command = parse::<Input>(call).map(|input| input.cmd).unwrap_or_default();
+        format!("$ {}", one_line(&command, LABEL))
+    }
+
     fn call(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         self.run(invocation).boxed()
     }
@@ -130,7 +140,7 @@ impl ExecCommand {
         )?;
         let wait = input.yield_time_ms.unwrap_or(DEFAULT_YIELD_MS).clamp(MIN_YIELD_MS, MAX_YIELD_MS);
         let deadline = begun + Duration::from_millis(wait);
-        let look = session.look(Until::Ended, deadline, &invocation.cancel).await;
+        let look = session.look(Until::Ended, deadline, &invocation.cancel, &invocation.pulse).await;
         if look.progress.phase == Phase::Gone {
             self.table.forget(session.id);
         }

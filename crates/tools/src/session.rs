@@ -6,6 +6,7 @@ use exec::{Chunk, Phase, Process, Progress};
 use protocol::Token;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
+use tool_api::Pulse;
 
 /// A process that has said something and then nothing for this long has probably said all it has to say for now.
 const QUIET: Duration = Duration::from_millis(100);
@@ -45,10 +46,17 @@ impl Session {
     }
 
     /// Waits, at most until `deadline` and not after `cancel` has fired, and takes what the process has said.
-    pub(crate) async fn look(&self, until: Until, deadline: Instant, cancel: &CancellationToken) -> Look {
+    pub(crate) async fn look(
+        &self,
+        until: Until,
+        deadline: Instant,
+        cancel: &CancellationToken,
+        pulse: &Pulse,
+    ) -> Look {
         let cancelled = tokio::select! {
             biased;
             () = self.wait(until) => false,
+            () = self.beat(pulse) => false,
             () = cancel.cancelled() => true,
             () = sleep_until(deadline) => false,
         };
@@ -74,6 +82,15 @@ impl Session {
         if self.process.progress().phase == Phase::Gone {
             self.buried.cancelled().await;
         }
+    }
+
+    /// Beats whenever the process says something or gets further; never ends.
+    async fn beat(&self, pulse: &Pulse) {
+        let mut watch = self.process.watch();
+        while watch.changed().await.is_ok() {
+            pulse.beat();
+        }
+        std::future::pending().await
     }
 
     /// Waits until the process ends or says nothing for a while.

@@ -6,11 +6,14 @@ use std::time::Duration;
 use exec::Phase;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use protocol::Call;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use stdx::one_line;
 use tokio::time::Instant;
 use tool_api::{Invocation, Tool, ToolError, ToolInput, ToolOutput, ToolSpec, parse, schema, whole};
 
+use crate::command::LABEL;
 use crate::report::report;
 use crate::session::{Session, Until};
 use crate::table::Table;
@@ -82,6 +85,14 @@ impl Tool for WriteStdin {
         true
     }
 
+    fn label(&self, call: &Call) -> String {
+        let session = parse::<Input>(call).ok().and_then(|input| self.table.get(input.session_id).ok());
+        session.map_or_else(
+            || NAME.to_owned(),
+            |session| format!("$ {} (session {})", one_line(&session.command, LABEL), session.id),
+        )
+    }
+
     fn call(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         self.run(invocation).boxed()
     }
@@ -95,7 +106,7 @@ impl WriteStdin {
         write(&session, input.chars.as_deref().unwrap_or_default()).await?;
         let wait = input.yield_time_ms.unwrap_or(DEFAULT_YIELD_MS).clamp(MIN_YIELD_MS, MAX_YIELD_MS);
         let deadline = begun + Duration::from_millis(wait);
-        let look = session.look(Until::News, deadline, &invocation.cancel).await;
+        let look = session.look(Until::News, deadline, &invocation.cancel, &invocation.pulse).await;
         if look.progress.phase == Phase::Gone {
             self.table.forget(session.id);
         }

@@ -115,6 +115,7 @@ impl Desk {
             cancel: self.cancel.clone(),
             ledger: Arc::clone(&self.book) as Arc<dyn Ledger>,
             activity: watch::channel(Activity::default()).1,
+            pulse: tool_api::Pulse::default(),
         })
         .await
     }

@@ -26,6 +26,7 @@ fn message(to: Address, body: String) -> Mail {
         answers: None,
         outcome: None,
         continues: None,
+        deadline: None,
     }
 }
 

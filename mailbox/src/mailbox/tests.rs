@@ -38,6 +38,7 @@ fn mail(n: usize, kind: MailKind, from: Party) -> Mail {
         answers: None,
         outcome: None,
         continues: None,
+        deadline: None,
     }
 }
 

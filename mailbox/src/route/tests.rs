@@ -32,6 +32,7 @@ fn mail(kind: MailKind, from: Party) -> Mail {
         answers: (kind == MailKind::Result).then(task),
         outcome: None,
         continues: None,
+        deadline: None,
     }
 }
 

@@ -102,6 +102,7 @@ impl House {
             shell: "sh".to_owned(),
             version: "0".to_owned(),
             retry: model::RetryLimits::default(),
+            stall_after: None,
         };
         Self { folder, disk, store, player, options, processes }
     }

@@ -1,9 +1,11 @@
 //! `list_agents`.
 
 use futures::future::BoxFuture;
+use protocol::Waits;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 use tool_api::{Invocation, Tool, ToolError, ToolOutput, ToolSpec};
 
 use super::Me;
@@ -96,9 +98,21 @@ fn row(tree: &Tree, node: &Node) -> Value {
         if let Some(on) = facts.waiting_on {
             row.insert("waiting_on".to_owned(), json!(on));
         }
-        if let Some(position) = tree.0.slots.position(node.meta.id) {
-            row.insert("queue_position".to_owned(), position.into());
-        }
+        details(tree, node, row);
     }
     row
+}
+
+/// What an agent waits for, where it queues, and for how long nothing has come of it, as far as there is anything to
+/// say.
+pub(super) fn details(tree: &Tree, node: &Node, row: &mut Map<String, Value>) {
+    if let Some(position) = tree.0.slots.position(node.meta.id) {
+        row.insert("queue_position".to_owned(), position.into());
+    } else if let Some(waits) = tree.waits(node).filter(|waits| *waits != Waits::Model) {
+        row.insert("waits_for".to_owned(), waits.to_string().into());
+    }
+    let stalled = node.facts().watch.stalled(Instant::now());
+    if let Some(stalled) = stalled {
+        row.insert("stalled_ms".to_owned(), json!(stalled.as_millis()));
+    }
 }

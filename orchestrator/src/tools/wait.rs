@@ -17,9 +17,11 @@ use tool_api::{Activity, Invocation, Tool, ToolError, ToolOutput, ToolSpec};
 
 use super::Me;
 use super::args::function;
+use super::list::details;
 use crate::life::Keeper;
 use crate::node::Node;
-use crate::wait::{Awaited, Verdict, verdict};
+use crate::tree::Tree;
+use crate::wait::{Awaited, Verdict, Woke, verdict};
 
 pub(super) const NAME: &str = "wait_agent";
 
@@ -61,8 +63,8 @@ impl Tool for WaitAgent {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
-            description: "Waits until agents end their tasks, mail or a person's words come in, or the time is up. \
-                          Says why it woke, from whom, a line of each, and how everybody it waited for stands; the \
+            description: "Waits until agents end their tasks, mail or a person's words come in, one of them stalls, or \
+                          the time is up. Says why it woke, from whom, a line of each, and how everybody it waited for stands; the \
                           mail itself follows. Waiting costs no running slot."
                 .to_owned(),
             input: function::<Args>(),
@@ -137,8 +139,10 @@ impl WaitAgent {
                     _ = changes.changed() => {
                         changes.borrow_and_update();
                         waiting.let_others_run(&activity);
-                        let settled = !me.awaited(targets).iter().any(|agent| agent.busy);
-                        if settled || *arrivals.borrow() != seen {
+                        let awaited = me.awaited(targets);
+                        let settled = !awaited.iter().any(|agent| agent.busy);
+                        let stalled = awaited.iter().any(|agent| agent.stalled);
+                        if settled || stalled || *arrivals.borrow() != seen {
                             break None;
                         }
                     }
@@ -215,10 +219,11 @@ impl Drop for Waiting {
 impl Me {
     /// Those that are waited for, and whether anything can still come of them.
     fn awaited(&self, targets: &[Arc<Node>]) -> Vec<Awaited> {
-        let awaited = |node: &Arc<Node>| Awaited {
-            thread: node.meta.id,
-            busy: self.tree.moves(node, self.node.meta.id),
-            status: node.facts().status,
+        let awaited = |node: &Arc<Node>| {
+            let stalled = self.tree.hears_of_stall(&self.node, node, !targets.is_empty());
+            let busy = self.tree.moves(node, self.node.meta.id);
+            let status = node.facts().status;
+            Awaited { thread: node.meta.id, busy, status, stalled }
         };
         if targets.is_empty() {
             self.tree.others(&self.node).iter().map(awaited).collect()
@@ -233,7 +238,9 @@ impl Me {
 
     fn answer(&self, woke: &str, targets: &[Arc<Node>], note: Option<String>) -> Value {
         let pending = self.node.pending();
-        let agents: Vec<Value> = self.awaited_nodes(targets).iter().map(|node| standing(node)).collect();
+        let awaited = self.awaited_nodes(targets);
+        let agents: Vec<Value> = awaited.iter().map(|node| standing(&self.tree, node)).collect();
+        Tree::heard_of_stalls(&self.node, &awaited);
         let mut answer = json!({
             "woke": woke,
             "timed_out": woke == "timeout",
@@ -243,7 +250,13 @@ impl Me {
         if let Some(answer) = answer.as_object_mut() {
             let stuck = woke == "settled" && self.awaited_nodes(targets).iter().any(|node| node.is_busy());
             let stuck = stuck.then(|| "everybody you wait for waits, too: nobody works".to_owned());
-            if let Some(note) = stuck.or(note) {
+            let stalled = woke == Woke::Stalled.as_str();
+            let stalled = stalled.then(|| {
+                "nothing has come of the work of those with stalled_ms for so long: interrupt_agent stops one, and \
+                 waiting again waits on"
+                    .to_owned()
+            });
+            if let Some(note) = stuck.or(stalled).or(note) {
                 answer.insert("note".to_owned(), note.into());
             }
             for (what, all) in [("more_mail", pending.len()), ("more_agents", agents.len())] {
@@ -264,13 +277,14 @@ fn line(mail: &Mail) -> Value {
     line
 }
 
-fn standing(node: &Node) -> Value {
+fn standing(tree: &Tree, node: &Node) -> Value {
     let facts = node.facts().clone();
     let mut standing = json!({ "agent_name": node.address.path, "agent_status": facts.status });
     if let Some(object) = standing.as_object_mut() {
         if let Some(on) = facts.waiting_on {
             object.insert("waiting_on".to_owned(), json!(on));
         }
+        details(tree, node, object);
         if facts.status == Status::Pending && !node.is_busy() {
             let note = "has a task that nobody is starting; give it a followup_task";
             object.insert("note".to_owned(), note.into());

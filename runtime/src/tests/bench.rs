@@ -218,5 +218,6 @@ fn mail(to: &Address, kind: MailKind, wakes: bool, sequence: u64, body: &str) ->
         answers: None,
         outcome: None,
         continues: None,
+        deadline: None,
     }
 }

@@ -78,6 +78,7 @@ impl Agent {
             answers: None,
             outcome: None,
             continues: None,
+            deadline: None,
         }
     }
 

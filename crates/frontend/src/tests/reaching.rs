@@ -139,7 +139,7 @@ async fn a_newer_owner_may_say_more() {
     let more = [
         r#"{"weather":"fine"}"#.to_owned(),
         r#"{"id":1,"ok":{"reply":"subscribed","how":"well"},"took":3}"#.to_owned(),
-        format!(r#"{{"event":{{"seq":1,{stamp},"type":"agent.stalled","since":9}}}}"#),
+        format!(r#"{{"event":{{"seq":1,{stamp},"type":"agent.dreamt","since":9}}}}"#),
         format!(r#"{{"event":{{"seq":2,{stamp},"type":"turn.completed","outcome":"postponed"}}}}"#),
         format!(r#"{{"event":{{"seq":3,{stamp},"type":"warning","message":"careful","level":2}}}}"#),
         r#"{"ended":{"why":"quiet"}}"#.to_owned(),

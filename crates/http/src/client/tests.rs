@@ -156,7 +156,7 @@ fn passwords_are_not_shown() {
     assert_eq!(without_password("http://me:secret@host:8080"), "…@host:8080");
     assert_eq!(without_password("http://host:8080"), "http://host:8080");
     let proxies = Proxies { all: Some("http://me:secret@host:99999999".to_owned()), ..Proxies::default() };
-    let error = build(&proxies, false).unwrap_err();
+    let error = build(&proxies, CONNECT_TIMEOUT, false).unwrap_err();
     assert!(matches!(&error, Error::Proxy { url, .. } if url == "…@host:99999999"), "{error}");
     let proxies = Proxies { all: Some("http://me:secret@host:8080".to_owned()), ..Proxies::default() };
     let http = Http::new(proxies);

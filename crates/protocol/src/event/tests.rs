@@ -59,6 +59,11 @@ fn samples() -> Vec<EventKind> {
                 text: "t".to_owned(),
             }],
         },
+        EventKind::AgentStalled {
+            stalled_ms: 300_000,
+            status: Status::Waiting,
+            waits: Some(Waits::Tool { calls: vec!["$ make".to_owned()] }),
+        },
     ]
 }
 
@@ -82,20 +87,21 @@ fn lines_are_frozen() {
         {"seq":2,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"agent.spawned","parent":"/root","role":"worker","nickname":null,"task":"look"}
         {"seq":3,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"agent.status","status":"waiting","waiting_on":"model"}
         {"seq":4,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"agent.status","status":"queued","position":2}
-        {"seq":5,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"agent.evicted"}
-        {"seq":6,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"agent.rehydrated","items":7}
-        {"seq":7,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"agent.closed","reason":"done"}
-        {"seq":8,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"turn.started","turn":"00000000-0000-0000-0000-000000000003"}
-        {"seq":9,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"item.completed","turn":"00000000-0000-0000-0000-000000000003","item":{ "type":"message", "z":1,"a":1.50, "role":"assistant","content":"hi\u00e9"}}
-        {"seq":10,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"item.completed","turn":null,"item":{"type":"message","role":"user","content":[{"type":"input_text","text":"a\nb"}]}}
-        {"seq":11,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"mail.accepted","mail":"00000000-0000-0000-0000-000000000004","from":"user","kind":"input","preview":"hi"}
-        {"seq":12,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"mail.delivered","mail":"00000000-0000-0000-0000-000000000004","from":"/root/a","kind":"result"}
-        {"seq":13,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"mail.returned","mail":"00000000-0000-0000-0000-000000000004","reason":"closed"}
-        {"seq":14,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"turn.completed","turn":"00000000-0000-0000-0000-000000000003","outcome":"over_budget","text":"partly","reason":"spent","usage":{"input":5,"cached_input":4,"output":3,"reasoning":2}}
-        {"seq":15,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"turn.completed","turn":"00000000-0000-0000-0000-000000000003","outcome":"completed","usage":{"input":5,"cached_input":4,"output":3,"reasoning":2}}
-        {"seq":16,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"warning","message":"careful"}
-        {"seq":17,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"error","message":"broken","hints":["mend it"]}
-        {"seq":18,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"tree.finished","outcome":"completed","answer":null,"usage":{"input":5,"cached_input":4,"output":3,"reasoning":2},"unread_results":[{"from":"/root/a","outcome":"lost","text":"t"}]}
+        {"seq":5,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"agent.stalled","stalled_ms":300000,"status":"waiting","waits":{"for":"tool","calls":["$ make"]}}
+        {"seq":6,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"agent.evicted"}
+        {"seq":7,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"agent.rehydrated","items":7}
+        {"seq":8,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"agent.closed","reason":"done"}
+        {"seq":9,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"turn.started","turn":"00000000-0000-0000-0000-000000000003"}
+        {"seq":10,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"item.completed","turn":"00000000-0000-0000-0000-000000000003","item":{ "type":"message", "z":1,"a":1.50, "role":"assistant","content":"hi\u00e9"}}
+        {"seq":11,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"item.completed","turn":null,"item":{"type":"message","role":"user","content":[{"type":"input_text","text":"a\nb"}]}}
+        {"seq":12,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"mail.accepted","mail":"00000000-0000-0000-0000-000000000004","from":"user","kind":"input","preview":"hi"}
+        {"seq":13,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"mail.delivered","mail":"00000000-0000-0000-0000-000000000004","from":"/root/a","kind":"result"}
+        {"seq":14,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"mail.returned","mail":"00000000-0000-0000-0000-000000000004","reason":"closed"}
+        {"seq":15,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"turn.completed","turn":"00000000-0000-0000-0000-000000000003","outcome":"over_budget","text":"partly","reason":"spent","usage":{"input":5,"cached_input":4,"output":3,"reasoning":2}}
+        {"seq":16,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"turn.completed","turn":"00000000-0000-0000-0000-000000000003","outcome":"completed","usage":{"input":5,"cached_input":4,"output":3,"reasoning":2}}
+        {"seq":17,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"warning","message":"careful"}
+        {"seq":18,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"error","message":"broken","hints":["mend it"]}
+        {"seq":19,"time":"1970-01-01T00:00:00.000Z","tree":"00000000-0000-0000-0000-000000000001","path":"/root","thread":"00000000-0000-0000-0000-000000000002","type":"tree.finished","outcome":"completed","answer":null,"usage":{"input":5,"cached_input":4,"output":3,"reasoning":2},"unread_results":[{"from":"/root/a","outcome":"lost","text":"t"}]}
     "#]].assert_eq(&(lines.join("\n") + "\n"));
 }
 
@@ -126,7 +132,7 @@ fn a_newer_version_may_say_more() {
         "time":"2026-11-30T15:13:02.120Z"}"#;
     let event: TreeEvent = serde_json::from_str(line).unwrap();
     assert_eq!((event.seq, event.kind), (9, EventKind::AgentClosed { reason: "done".to_owned() }));
-    let error = serde_json::from_str::<TreeEvent>(&line.replace("agent.closed", "agent.stalled")).unwrap_err();
-    assert!(error.to_string().contains("agent.stalled"), "{error}");
+    let error = serde_json::from_str::<TreeEvent>(&line.replace("agent.closed", "agent.dreamt")).unwrap_err();
+    assert!(error.to_string().contains("agent.dreamt"), "{error}");
     assert!(serde_json::from_str::<TreeEvent>(&line.replace(r#""seq":9,"#, "")).is_err());
 }
