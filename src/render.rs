@@ -70,6 +70,9 @@ fn standing(row: &Row, now: Timestamp) -> String {
     if row.unread > 0 {
         parts.push(format!("{} unread", row.unread));
     }
+    if row.skipped > 0 {
+        parts.push(format!("{} unreadable", many(row.skipped as u64, "line")));
+    }
     parts.push(spent(row));
     parts.push(row.task.clone());
     parts.join(" · ")
@@ -149,12 +152,13 @@ pub(crate) fn oddities(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     for agent in &report.agents {
         let path = &agent.path;
+        let of = agent.cut.file.as_ref().map(|file| format!(" ({file})")).unwrap_or_default();
         if agent.cut.torn > 0 {
-            lines.push(format!("{path}: an unfinished write of {} was cut off", many(agent.cut.torn, "byte")));
+            lines.push(format!("{path}: an unfinished write of {} was cut off{of}", many(agent.cut.torn, "byte")));
         }
         if agent.cut.skipped > 0 {
-            lines
-                .push(format!("{path}: passed over {} that could not be read", many(agent.cut.skipped as u64, "line")));
+            let count = many(agent.cut.skipped as u64, "line");
+            lines.push(format!("{path}: passed over {count} that could not be read{of}"));
         }
         for command in &agent.swept {
             lines.push(format!("{path}: ended what a crash left running: {command}"));

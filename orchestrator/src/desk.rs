@@ -5,7 +5,7 @@ use std::sync::Arc;
 use frontend::{Answer as Told, Code, Cut, Desk, Fault, Found, Given, Listing, Op, Refusal, Reply, Report, Row};
 use frontend::{Edge as ShownEdge, Submission, Subscription};
 use futures::future::BoxFuture;
-use protocol::{AgentPath, MailKind, RequestId, TaskEnd, TaskId};
+use protocol::{AgentPath, MailKind, RequestId, TaskId};
 use stdx::one_line;
 use tokio::time::Instant;
 
@@ -104,9 +104,8 @@ impl Tree {
         let node = self.holder(task)?.ok_or(TreeError::NoTask(task))?;
         // Asked for before looking, so that an end in between is not missed.
         let pending = self.expect(task, node.address.path.clone());
-        let state = self.0.options.store.load(node.meta.id)?.state;
-        if let Some(end) = state.done.get(&task) {
-            self.answer(task, Answer { end: TaskEnd::clone(end), fault: None });
+        if let Some(end) = self.0.options.store.ended(node.meta.id, task)? {
+            self.answer(task, Answer { end, fault: None });
         } else if node.inbox.lock().wakes() {
             self.wake(&node).await;
         }
@@ -162,6 +161,7 @@ impl Tree {
                 .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
             resident: facts.resident,
             unread,
+            skipped: facts.skipped,
             tokens: tokens(facts.usage),
             estimated: tokens(facts.estimated),
             cost_usd: (facts.cost_usd > 0.0).then_some(facts.cost_usd),
@@ -182,7 +182,11 @@ impl Tree {
                 role: node.meta.agent_role.clone(),
                 status: facts.status,
                 last: facts.last_end.map(|end| end.outcome),
-                cut: Cut::default(),
+                cut: Cut {
+                    skipped: facts.skipped,
+                    file: (facts.skipped > 0).then(|| self.0.options.store.file(node.meta.id).ok()).flatten(),
+                    ..Cut::default()
+                },
                 unread: pending.len(),
                 unread_results: pending.iter().filter(|mail| mail.kind == MailKind::Result).count(),
                 swept: Vec::new(),

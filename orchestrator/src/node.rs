@@ -85,6 +85,8 @@ pub(crate) struct Facts {
     pub(crate) awaits: Vec<(u64, Vec<ThreadId>)>,
     /// Waits that are under way.
     pub(crate) waits: usize,
+    /// Lines of its rollout that could not be read when the tree was taken over.
+    pub(crate) skipped: usize,
     /// It is being loaded, or queues for the slot that it is loaded with.
     pub(crate) start: Option<Start>,
 }
@@ -128,6 +130,7 @@ impl Node {
             slot: false,
             awaits: Vec::new(),
             waits: 0,
+            skipped: 0,
             start: None,
         };
         Self {
@@ -154,7 +157,7 @@ impl Node {
     /// Makes the mailbox know all mail that was ever accepted, if it does not yet: for mail whose id may be an old one.
     pub(crate) fn make_whole(&self, store: &Store) -> Result<(), rollout::Error> {
         if !self.whole.load(Ordering::Acquire) {
-            let known = store.load(self.meta.id)?.state.known;
+            let known = store.known(self.meta.id)?;
             self.inbox.lock().learn(known);
             self.whole.store(true, Ordering::Release);
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use agent_graph::{Edge, Filter, Graph};
 use frontend::{Edge as ShownEdge, Listing, Row, Tokens};
-use mirror::Mirror;
+use mirror::{Catalogue, Mirror};
 use protocol::{AgentPath, Status, ThreadId, TreeId, Usage};
 use rollout::{Edge as StoredEdge, OwnerHint, State, Store};
 use serde::Serialize;
@@ -51,6 +51,7 @@ pub fn list(store: &Store, mirror: &Mirror) -> Result<(Vec<TreeHead>, Vec<String
     let catalogue = mirror.catalogue(store, None)?;
     let mut problems: Vec<String> = catalogue.problems.iter().map(ToString::to_string).collect();
     problems.extend(catalogue.trouble.iter().map(ToString::to_string));
+    problems.extend(unreadable(&catalogue));
     let mut trees: HashMap<TreeId, Vec<State>> = HashMap::new();
     for known in &catalogue.agents {
         trees.entry(known.summary.meta.session_id).or_default().push(State::from_summary(&known.summary));
@@ -97,21 +98,19 @@ pub fn snapshot(
     let owned = store.owner(tree).is_some_and(|owner| owner.pid != 0 && alive(&owner));
     let mut problems: Vec<String> = catalogue.problems.iter().map(ToString::to_string).collect();
     problems.extend(catalogue.trouble.iter().map(ToString::to_string));
-    for known in catalogue.agents.iter().filter(|known| known.summary.skipped > 0) {
-        let (file, skipped) = (&known.summary.file, known.summary.skipped);
-        let lines = if skipped == 1 { "line" } else { "lines" };
-        problems.push(format!("{file}: {skipped} {lines} could not be read"));
-    }
+    problems.extend(unreadable(&catalogue));
     let states: Vec<State> = catalogue.agents.iter().map(|known| State::from_summary(&known.summary)).collect();
     let (graph, odd) = Graph::build(states.iter().map(graph_node));
     problems.extend(odd.iter().map(ToString::to_string));
     let root = graph.root().filter(|root| *root == tree.root()).ok_or(TreeError::NoRoot(tree))?;
     let by_thread: HashMap<ThreadId, &State> = states.iter().map(|state| (state.meta.id, state)).collect();
+    let skipped: HashMap<ThreadId, usize> =
+        catalogue.agents.iter().map(|known| (known.summary.meta.id, known.summary.skipped)).collect();
     let order = std::iter::once(root).chain(graph.descendants(root, Filter::All));
     let rows = order.filter_map(|thread| {
         let state = by_thread.get(&thread)?;
         let parent = graph.parent(thread).and_then(|parent| graph.get(parent)).map(|parent| parent.path.clone());
-        Some(row(state, parent, owned))
+        Some(row(state, skipped.get(&thread).copied().unwrap_or(0), parent, owned))
     });
     let agents = rows.collect();
     Ok(Snapshot { listing: Listing { tree, root, budget: spending(&states, tree), agents }, problems })
@@ -128,7 +127,16 @@ fn spending(states: &[State], tree: TreeId) -> Option<frontend::Spending> {
     crate::spend::spending(&root.limits.as_ref()?.budgets, all, budget::Spent::default())
 }
 
-fn row(state: &State, parent: Option<AgentPath>, owned: bool) -> Row {
+/// How many lines of which file could not be read.
+fn unreadable(catalogue: &Catalogue) -> impl Iterator<Item = String> + '_ {
+    catalogue.agents.iter().filter(|known| known.summary.skipped > 0).map(|known| {
+        let (file, skipped) = (&known.summary.file, known.summary.skipped);
+        let lines = if skipped == 1 { "line" } else { "lines" };
+        format!("{file}: {skipped} {lines} could not be read")
+    })
+}
+
+fn row(state: &State, skipped: usize, parent: Option<AgentPath>, owned: bool) -> Row {
     let closed_at = match &state.edge {
         StoredEdge::Open => None,
         StoredEdge::Closed { at, .. } => Some(*at),
@@ -145,6 +153,7 @@ fn row(state: &State, parent: Option<AgentPath>, owned: bool) -> Row {
         waiting_on: None,
         resident: running,
         unread: state.unread(),
+        skipped,
         tokens: tokens(state.usage),
         estimated: tokens(state.estimated),
         position: None,

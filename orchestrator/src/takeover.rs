@@ -12,6 +12,7 @@ use mirror::Known;
 use protocol::{EffectId, Mail, MailId, MailKind, Outcome, Party, TaskId, ThreadId, TreeId};
 use rollout::{Limits, Obligation, OpenCall, Opened, Record, State, Store, Summary, TaskDone, Unborn, Writer};
 use runtime::{MAY_HAVE_RUN, closing};
+use stdx::AbsPath;
 use tokio_util::sync::CancellationToken;
 
 use crate::node::Node;
@@ -32,12 +33,21 @@ impl Found {
     /// From its row, when that can be believed and nothing of the agent needs a hand; else from its file.
     fn new(store: &Store, known: &Known) -> Result<Self, rollout::Error> {
         if known.trusted && known.summary.at_rest {
-            return Ok(Self { state: State::from_summary(&known.summary), writer: None, cut: Cut::default() });
+            let cut = cut(&known.summary.file, 0, known.summary.skipped);
+            return Ok(Self { state: State::from_summary(&known.summary), writer: None, cut });
         }
-        let Opened { loaded, writer } = store.open(known.summary.meta.id)?;
-        let cut = Cut { torn: loaded.torn, skipped: loaded.skipped, ..Cut::default() };
+        let meta = &known.summary.meta;
+        // The root is the one that is most likely woken next.
+        let Opened { loaded, writer } =
+            if meta.id == meta.session_id.root() { store.open_ahead(meta.id)? } else { store.open(meta.id)? };
+        let cut = cut(&loaded.file, loaded.torn, loaded.skipped);
         Ok(Self { state: loaded.state, writer: Some(writer), cut })
     }
+}
+
+/// What of a rollout was lost.
+fn cut(file: &AbsPath, torn: u64, skipped: usize) -> Cut {
+    Cut { torn, skipped, file: (torn > 0 || skipped > 0).then(|| file.clone()), ..Cut::default() }
 }
 
 impl Tree {
@@ -54,6 +64,7 @@ impl Tree {
         let copied =
             options.store.owner(id).is_some_and(|last| last.pid != options.owner.pid && (options.alive)(&last));
         let lock = options.store.lock(id, &options.owner)?;
+        options.store.keep(id.root());
         // Under the lock: nobody spawns in this tree any more.
         let catalogue = options.mirror.catalogue(&options.store, Some(id))?;
         let mut problems: Vec<String> = catalogue.trouble.iter().map(ToString::to_string).collect();
@@ -131,7 +142,9 @@ impl Tree {
             let cancel = above.unwrap_or(&self.0.cancel).child_token();
             cancels.insert(meta.id, cancel.clone());
             self.open_account(meta, crate::spend::spent(state));
-            self.0.nodes.insert(meta.id, Arc::new(Node::new(meta.clone(), state, cancel)));
+            let node = Node::new(meta.clone(), state, cancel);
+            node.facts().skipped = found.get(&meta.id).map_or(0, |found| found.cut.skipped);
+            self.0.nodes.insert(meta.id, Arc::new(node));
         }
         self.family().graph = graph;
         problems.iter().map(ToString::to_string).collect()
@@ -341,7 +354,7 @@ async fn close_transcripts(
     if found.values().any(|found| found.state.open_calls.iter().any(mails)) {
         // Whether their mail arrived is known only by those who have all that was ever accepted.
         for found in found.values_mut().filter(|found| !found.state.known_complete) {
-            found.state.known = store.load(found.state.meta.id)?.state.known;
+            found.state.known = store.known(found.state.meta.id)?;
         }
     }
     let mut born: HashMap<EffectId, String> = HashMap::new();

@@ -1,10 +1,12 @@
 //! `agent log`.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use orchestrator::snapshot;
 use protocol::{Item, ItemKind, Role};
-use rollout::{EdgeStatus, Line, Lines, Record};
+use rollout::{EdgeStatus, Line, Record, Tally};
+use stdx::AbsPath;
 
 use super::signals::Interrupts;
 use crate::cli::Log;
@@ -12,6 +14,10 @@ use crate::exit::{self, Failure};
 use crate::output;
 use crate::who;
 use crate::wire::{Setting, alive};
+
+/// Bytes of text that are put together before they are written, 64 KiB: enough that writing does not cost, and little
+/// beside the longest line.
+const PIECE: usize = 64 << 10;
 
 /// How often a followed file is looked at. A person does not see less; a file system does not feel more.
 const LOOK: Duration = Duration::from_millis(200);
@@ -27,57 +33,95 @@ pub(super) async fn log(setting: &Setting, args: &Log) -> Result<u8, Failure> {
             Failure::usage(format!("no agent ever lived at {path}")).hint(format!("agents: {}", known.join(", ")))
         );
     };
-    let read = || setting.store.read(row.thread_id).map_err(|error| Failure::internal(error.to_string()));
-    let lines = read()?;
-    for bad in &lines.bad {
-        output::note(&format!("warning: a line at byte {} could not be read: {}", bad.offset, bad.why));
+    let file = setting.store.file(row.thread_id).map_err(internal)?;
+    let json = setting.common.json;
+    let Some(mut tally) = show(setting, &file, 0, json)? else { return Ok(exit::DONE) };
+    told(&file, &tally);
+    if tally.torn > 0 && !args.follow {
+        output::note(&format!("warning: {file}: the last {} bytes are an unfinished write", tally.torn));
     }
-    if lines.torn > 0 && !args.follow {
-        output::note(&format!("warning: the last {} bytes are an unfinished write", lines.torn));
-    }
-    output::answer(&render(&lines.lines, setting.common.json)?);
     if !args.follow {
         return Ok(exit::DONE);
     }
-    let mut last = lines.lines.last().map_or(0, |line| line.ordinal);
-    let mut size = length(&lines);
+    let mut size = length(&file);
     let mut interrupts = Interrupts::listen();
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}
             () = interrupts.next() => return Ok(exit::DONE),
         }
-        if length(&lines) == size {
+        if length(&file) == size {
             continue;
         }
-        size = length(&lines);
-        let new: Vec<Line> = read()?.lines.into_iter().filter(|line| line.ordinal > last).collect();
-        last = new.last().map_or(last, |line| line.ordinal);
-        let text = render(&new, setting.common.json)?;
-        if !text.is_empty() && !output::pour(&text) {
+        size = length(&file);
+        // From where the last look saw whole writes end. Whoever took the tree over may have cut off what followed.
+        match show(setting, &file, tally.good, json)? {
+            Some(more) => tally = more,
             // Whoever read this has left.
-            return Ok(exit::DONE);
+            None => return Ok(exit::DONE),
         }
+        told(&file, &tally);
     }
 }
 
-fn length(lines: &Lines) -> u64 {
-    std::fs::metadata(&lines.file).map_or(0, |meta| meta.len())
+fn internal(error: rollout::Error) -> Failure {
+    Failure::internal(error.to_string())
 }
 
-fn render(lines: &[Line], json: bool) -> Result<String, Failure> {
+/// Writes the lines of a file from `from` on, a piece at a time. None when nobody reads any more.
+fn show(setting: &Setting, file: &AbsPath, from: u64, json: bool) -> Result<Option<Tally>, Failure> {
     let mut text = String::new();
-    for line in lines {
-        if json {
-            let mut bytes = Vec::new();
-            rollout::encode(&mut bytes, line.timestamp, line.ordinal, line.part, &line.record)
-                .map_err(|error| Failure::internal(error.to_string()))?;
-            text += &String::from_utf8_lossy(&bytes);
-        } else if let Some(said) = tell(line) {
-            text += &format!("{}  {said}\n", line.timestamp);
+    let mut failed = None;
+    let mut left = false;
+    let tally = setting.store.walk(file, from, |line| {
+        if let Err(error) = render(&line, json, &mut text) {
+            failed = Some(error);
+            return ControlFlow::Break(());
         }
+        if text.len() >= PIECE {
+            left = !output::pour(&text);
+            text.clear();
+        }
+        if left { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let tally = tally.map_err(internal)?;
+    if let Some(error) = failed {
+        return Err(error);
     }
-    Ok(text)
+    if !left && !text.is_empty() {
+        left = !output::pour(&text);
+    }
+    Ok((!left).then_some(tally))
+}
+
+/// Says what of a file was passed over.
+fn told(file: &AbsPath, tally: &Tally) {
+    for bad in &tally.bad {
+        output::note(&format!("warning: a line at byte {} could not be read: {}", bad.offset, bad.why));
+    }
+    if tally.skipped > 0 {
+        let lines = if tally.skipped == 1 { "line" } else { "lines" };
+        output::note(&format!("warning: {file}: {} {lines} could not be read", tally.skipped));
+    }
+    if tally.unknown > 0 {
+        let lines = if tally.unknown == 1 { "line is" } else { "lines are" };
+        output::note(&format!("warning: {file}: {} {lines} of a type that this version does not know", tally.unknown));
+    }
+}
+
+fn length(file: &AbsPath) -> u64 {
+    std::fs::metadata(file).map_or(0, |meta| meta.len())
+}
+
+fn render(line: &Line, json: bool, text: &mut String) -> Result<(), Failure> {
+    if json {
+        let mut bytes = Vec::new();
+        rollout::encode(&mut bytes, line.timestamp, line.ordinal, line.part, &line.record).map_err(internal)?;
+        *text += &String::from_utf8_lossy(&bytes);
+    } else if let Some(said) = tell(line) {
+        *text += &format!("{}  {said}\n", line.timestamp);
+    }
+    Ok(())
 }
 
 /// A line for people; none for book-keeping.
@@ -98,7 +142,15 @@ fn tell(line: &Line) -> Option<String> {
             };
             Some(format!("{what} by {}: {}", edge.by, edge.reason))
         }
+        Record::Compacted(compacted) => Some(format!(
+            "compacted: window {}, {} items: {}",
+            compacted.window_number,
+            compacted.replacement_history.as_ref().map_or(0, Vec::len),
+            compacted.message
+        )),
         Record::TurnContext(_)
+        | Record::Checkpoint(_)
+        | Record::WorldState(_)
         | Record::TaskDone(_)
         | Record::Sent { .. }
         | Record::Process(_)

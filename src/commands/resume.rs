@@ -33,6 +33,9 @@ pub(super) async fn resume(setting: Setting, args: Resume) -> Result<u8, Failure
                     let Spoken::Done(reply) = ask(&client, Op::Tree).await? else { continue };
                     let Reply::Tree(listing) = reply else { return Err(unexpected(&reply)) };
                     output::note(&format!("tree {id} · driven by process {}", client.hello().pid));
+                    for line in render::oddities(&report) {
+                        output::note(&line);
+                    }
                     show(&setting, &report, &listing)?;
                     return Ok(exit::DONE);
                 }

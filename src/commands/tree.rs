@@ -32,6 +32,11 @@ pub(super) async fn look(setting: &Setting, id: TreeId) -> Result<Listing, Failu
     if let Some(client) = owner(setting, id).await
         && let Ok(Spoken::Done(Reply::Tree(listing))) = ask(&client, Op::Tree).await
     {
+        for row in listing.agents.iter().filter(|row| row.skipped > 0) {
+            let file = setting.store.file(row.thread_id).map_or(row.path.to_string(), |file| file.to_string());
+            let lines = if row.skipped == 1 { "line" } else { "lines" };
+            output::note(&format!("warning: {file}: {} {lines} could not be read", row.skipped));
+        }
         return Ok(listing);
     }
     let snapshot = snapshot(&setting.store, setting.mirror(), id, alive)?;

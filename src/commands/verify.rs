@@ -1,7 +1,10 @@
 //! `agent rollout check`.
 
-use rollout::{Lines, check};
+use std::ops::ControlFlow;
+
+use rollout::{Checker, Rule};
 use serde_json::{Value, json};
+use stdx::AbsPath;
 
 use crate::cli::{Rollout, RolloutWhat};
 use crate::exit::{self, Failure};
@@ -23,16 +26,15 @@ pub(super) fn rollout(setting: &Setting, args: &Rollout) -> Result<u8, Failure> 
                 Failure::usage(format!("there is no file {file}")).hint("without a file all of them are checked")
             );
         }
-        told.file(setting, &store.read_path(&file).map_err(internal)?);
+        told.file(setting, &file).map_err(internal)?;
     } else {
         let files = store.files().map_err(internal)?;
         for problem in &files.problems {
             told.fault(json!({ "file": problem.file, "text": problem.why }), problem.to_string());
         }
         for facts in &files.files {
-            match store.read_path(&facts.file) {
-                Ok(lines) => told.file(setting, &lines),
-                Err(error) => told.fault(json!({ "file": facts.file, "text": error.to_string() }), error.to_string()),
+            if let Err(error) = told.file(setting, &facts.file) {
+                told.fault(json!({ "file": facts.file, "text": error.to_string() }), error.to_string());
             }
         }
     }
@@ -67,32 +69,51 @@ impl Told {
         self.text += &format!("{text}\n");
     }
 
-    fn file(&mut self, setting: &Setting, lines: &Lines) {
+    fn file(&mut self, setting: &Setting, file: &AbsPath) -> Result<(), rollout::Error> {
+        let shown = setting.env.tilde(file);
+        let mut checker = Checker::default();
+        let mut lines = 0;
+        let (mut findings, mut broken) = (Vec::new(), 0);
+        // A line that cannot be read leaves a gap, which is told as that line.
+        let (mut gaps, mut missing) = (Vec::new(), 0);
+        let tally = setting.store.walk(file, 0, |line| {
+            lines += 1;
+            for finding in checker.line(&line) {
+                let gap = finding.rule == Rule::Ordinals;
+                let (kept, count) = if gap { (&mut gaps, &mut missing) } else { (&mut findings, &mut broken) };
+                *count += 1;
+                if kept.len() < SHOWN {
+                    kept.push(finding);
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
         self.files += 1;
-        self.lines += lines.lines.len();
-        let shown = setting.env.tilde(&lines.file);
+        self.lines += lines;
         let mut faults: Vec<(Value, String)> = Vec::new();
-        for bad in &lines.bad {
+        for bad in &tally.bad {
             faults.push((json!({ "offset": bad.offset }), format!("byte {}: cannot be read: {}", bad.offset, bad.why)));
         }
-        if lines.torn > 0 {
+        let mut count = tally.skipped + broken;
+        if tally.torn > 0 {
+            count += 1;
             let text =
-                format!("the last {} bytes are an unfinished write; taking the tree over cuts them off", lines.torn);
-            faults.push((json!({ "torn": lines.torn }), text));
+                format!("the last {} bytes are an unfinished write; taking the tree over cuts them off", tally.torn);
+            faults.push((json!({ "torn": tally.torn }), text));
         }
-        // A line that cannot be read leaves a gap, which is told already.
-        let gaps = lines.skipped > 0;
-        for finding in check(&lines.lines) {
-            if gaps && finding.rule == rollout::Rule::Ordinals {
-                continue;
-            }
+        if tally.skipped == 0 {
+            count += missing;
+            findings.extend(gaps);
+            findings.sort_by_key(|finding| finding.ordinal);
+        }
+        for finding in findings {
             let at = json!({ "ordinal": finding.ordinal, "rule": finding.rule.as_str() });
             faults.push((at, finding.to_string()));
         }
-        self.faults += faults.len().max(lines.skipped);
-        let more = faults.len().saturating_sub(SHOWN);
+        self.faults += count;
+        let more = count.saturating_sub(SHOWN.min(faults.len()));
         for (at, text) in faults.into_iter().take(SHOWN) {
-            let mut row = json!({ "file": lines.file, "text": text });
+            let mut row = json!({ "file": file, "text": text });
             if let (Some(row), Some(at)) = (row.as_object_mut(), at.as_object()) {
                 row.extend(at.clone());
             }
@@ -102,5 +123,6 @@ impl Told {
         if more > 0 {
             self.text += &format!("{shown}: and {more} more\n");
         }
+        Ok(())
     }
 }

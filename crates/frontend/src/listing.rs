@@ -2,7 +2,7 @@
 
 use protocol::{AgentPath, Outcome, Status, ThreadId, TreeId, WaitingOn, Waits};
 use serde::{Deserialize, Serialize};
-use stdx::Timestamp;
+use stdx::{AbsPath, Timestamp};
 
 /// A tree as it stands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,6 +77,9 @@ pub struct Row {
     /// Mail it has not read.
     #[serde(default)]
     pub unread: usize,
+    /// Lines of its rollout that could not be read when it was last read.
+    #[serde(default)]
+    pub skipped: usize,
     /// Tokens over its life.
     #[serde(default)]
     pub tokens: Tokens,
@@ -182,6 +185,9 @@ pub struct Cut {
     pub torn: u64,
     /// Lines that could not be read.
     pub skipped: usize,
+    /// The rollout, when any of it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<AbsPath>,
     /// Results that were still owed and have been sent.
     pub paid: usize,
 }

@@ -36,8 +36,9 @@ struct Open {
     call_id: String,
 }
 
+/// Verifies the lines of one file, one after another. It keeps ids of mail and tasks, and no line.
 #[derive(Default)]
-struct Checker {
+pub struct Checker {
     findings: Vec<Finding>,
     ordinal: u64,
     open: Vec<Open>,
@@ -52,18 +53,21 @@ struct Checker {
 /// Verifies the lines of one file. Copied lines of a fork are ignored.
 pub fn check(lines: &[Line]) -> Vec<Finding> {
     let mut checker = Checker::default();
-    for line in lines {
-        checker.line(line);
-    }
-    checker.findings
+    lines.iter().flat_map(|line| checker.line(line)).collect()
 }
 
 impl Checker {
+    /// Takes in the next line; what is wrong with it.
+    pub fn line(&mut self, line: &Line) -> Vec<Finding> {
+        self.look(line);
+        std::mem::take(&mut self.findings)
+    }
+
     fn report(&mut self, rule: Rule, text: String) {
         self.findings.push(Finding { ordinal: self.ordinal, rule, text });
     }
 
-    fn line(&mut self, line: &Line) {
+    fn look(&mut self, line: &Line) {
         let expected = self.ordinal + 1;
         self.ordinal = line.ordinal;
         if line.ordinal != expected {

@@ -31,21 +31,11 @@ pub trait Disk: Send + Sync {
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// The whole of a file.
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
-
-    /// The first `max` bytes of a file, or all when there are fewer.
-    fn read_head(&self, path: &Path, max: u64) -> io::Result<Vec<u8>>;
+    /// Opens an existing file to be read at any place.
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn ReadAt>>;
 
     /// A file from `offset` on; nothing when it is shorter.
     fn read_from(&self, path: &Path, offset: u64) -> io::Result<Vec<u8>>;
-
-    /// At most `len` bytes of a file from `offset` on; fewer when it ends before.
-    fn read_part(&self, path: &Path, offset: u64, len: usize) -> io::Result<Vec<u8>> {
-        let mut bytes = self.read_from(path, offset)?;
-        bytes.truncate(len);
-        Ok(bytes)
-    }
 
     /// What a folder holds, ordered by name. Entries that vanish meanwhile are left out; a link that leads nowhere is
     /// listed as neither file nor folder.
@@ -77,6 +67,15 @@ pub trait DiskFile: Send + Sync {
     fn is_empty(&self) -> io::Result<bool> {
         self.len().map(|len| len == 0)
     }
+}
+
+/// A file open to be read. Calls block.
+pub trait ReadAt: Send + Sync {
+    /// Reads from `offset` on into `into`: any number of bytes that are there, none only at the end.
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize>;
+
+    /// How long it is now, in bytes.
+    fn size(&self) -> io::Result<u64>;
 }
 
 /// One entry of a folder.
@@ -155,14 +154,8 @@ impl Disk for RealDisk {
         fs::remove_file(path)
     }
 
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        fs::read(path)
-    }
-
-    fn read_head(&self, path: &Path, max: u64) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        File::open(path)?.take(max).read_to_end(&mut bytes)?;
-        Ok(bytes)
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn ReadAt>> {
+        Ok(Box::new(File::open(path)?))
     }
 
     fn read_from(&self, path: &Path, offset: u64) -> io::Result<Vec<u8>> {
@@ -170,14 +163,6 @@ impl Disk for RealDisk {
         file.seek(SeekFrom::Start(offset))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        Ok(bytes)
-    }
-
-    fn read_part(&self, path: &Path, offset: u64, len: usize) -> io::Result<Vec<u8>> {
-        let mut file = File::open(path)?;
-        file.seek(SeekFrom::Start(offset))?;
-        let mut bytes = Vec::with_capacity(len);
-        file.take(len as u64).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
@@ -220,5 +205,18 @@ impl DiskFile for RealFile {
 
     fn len(&self) -> io::Result<u64> {
         self.file.metadata().map(|facts| facts.len())
+    }
+}
+
+impl ReadAt for File {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        #[cfg(unix)]
+        return std::os::unix::fs::FileExt::read_at(self, into, offset);
+        #[cfg(windows)]
+        return std::os::windows::fs::FileExt::seek_read(self, into, offset);
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.metadata().map(|facts| facts.len())
     }
 }

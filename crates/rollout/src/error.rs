@@ -50,6 +50,21 @@ pub enum Error {
         /// Where it was.
         file: PathBuf,
     },
+    /// A line would be longer than any reader takes.
+    #[error(
+        "a `{kind}` line of {bytes} bytes is longer than the {max} that a line of a rollout may have: nothing was added to `{}`; \
+         give the agent less at once", .file.display()
+    )]
+    LongLine {
+        /// The type of the line.
+        kind: String,
+        /// How long it would be.
+        bytes: usize,
+        /// How long it may be.
+        max: usize,
+        /// The file.
+        file: PathBuf,
+    },
     /// A record has no JSON form.
     #[error("a `{kind}` line has no JSON form: {source}; this is a defect, please report it")]
     Encode {
@@ -110,6 +125,14 @@ impl Error {
     /// must not be taken for damaged or absent.
     pub fn is_shortage(&self) -> bool {
         matches!(self, Self::Io { source, .. } | Self::Unsynced { source, .. } if is_shortage(source))
+    }
+}
+
+/// The error of a file that was found before: if it is not there now, it was removed since.
+pub(crate) fn lost(doing: &'static str, file: &std::path::Path, error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => Error::Removed { file: file.to_path_buf() },
+        _ => Error::io(doing, file, error),
     }
 }
 

@@ -13,8 +13,8 @@ use protocol::{
 use stdx::{AbsPath, Timestamp};
 
 use crate::{
-    Disk, DiskFile, EdgeRecord, EdgeStatus, Entry, EventRecord, ItemRecord, RealDisk, Record, SessionMeta, Store,
-    TaskDone, TurnEnd,
+    Disk, DiskFile, EdgeRecord, EdgeStatus, Entry, EventRecord, ItemRecord, ReadAt, RealDisk, Record, SessionMeta,
+    Store, TaskDone, TurnEnd,
 };
 
 /// The n-th id of any kind.
@@ -187,6 +187,8 @@ pub(crate) enum Fault {
 #[derive(Default)]
 struct Plan {
     seen: Vec<(Op, PathBuf, usize)>,
+    /// Files that were opened to be read.
+    reads: Vec<PathBuf>,
     faults: VecDeque<(Op, Fault)>,
     /// Effects that still happen; after them the process is gone.
     left: Option<usize>,
@@ -258,6 +260,11 @@ impl FaultDisk {
 
     pub(crate) fn count(&self, op: Op) -> usize {
         self.handles(op).len()
+    }
+
+    /// How often files were opened to be read.
+    pub(crate) fn reads(&self) -> usize {
+        self.plan.0.lock().unwrap().reads.len()
     }
 
     pub(crate) fn total(&self) -> usize {
@@ -339,13 +346,10 @@ impl Disk for FaultDisk {
         self.note(Op::Remove, path, 0)?;
         RealDisk.remove(path)
     }
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn ReadAt>> {
         self.fed()?;
-        RealDisk.read(path)
-    }
-    fn read_head(&self, path: &Path, max: u64) -> io::Result<Vec<u8>> {
-        self.fed()?;
-        RealDisk.read_head(path, max)
+        self.plan.0.lock().unwrap().reads.push(path.to_path_buf());
+        RealDisk.open_read(path)
     }
     fn read_from(&self, path: &Path, offset: u64) -> io::Result<Vec<u8>> {
         RealDisk.read_from(path, offset)

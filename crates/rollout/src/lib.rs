@@ -13,27 +13,33 @@
 //! [`Summary`] what lists keep of it.
 
 mod attach;
+mod back;
 mod check;
+mod checkpoint;
 mod disk;
 mod error;
+mod front;
 mod line;
 mod lock;
 mod log;
 mod read;
 mod record;
 mod scan;
+mod source;
 mod state;
 mod store;
 mod summary;
 mod sync;
+mod warm;
 mod writer;
 
-pub use check::{Finding, Rule, check};
-pub use disk::{Disk, DiskFile, Entry, RealDisk};
+pub use check::{Checker, Finding, Rule, check};
+pub use checkpoint::{Checkpoint, Compacted, WorldState};
+pub use disk::{Disk, DiskFile, Entry, ReadAt, RealDisk};
 pub use error::Error;
 pub use line::{Line, decode, encode};
 pub use lock::{LockError, OwnerHint, OwnerLock};
-pub use read::{BadLine, Lines, Loaded};
+pub use read::{BadLine, Lines, Loaded, Tally};
 pub use record::{
     Budgets, EdgeRecord, EdgeStatus, EventRecord, ItemRecord, Limits, MailReturned, Record, SessionMeta, SpawnedBy,
     TaskDone, TurnContext, TurnEnd, UsageRecord, UsageStage,

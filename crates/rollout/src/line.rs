@@ -71,6 +71,9 @@ impl Record {
         match self {
             Self::SessionMeta(_) => "session_meta",
             Self::Item(_) => "response_item",
+            Self::Compacted(_) => "compacted",
+            Self::Checkpoint(_) => "checkpoint",
+            Self::WorldState(_) => "world_state",
             Self::TurnContext(_) => "turn_context",
             Self::Mail(_) => "mail",
             Self::MailReturned(_) => "mail_returned",
@@ -136,6 +139,9 @@ fn write_line(
     match record {
         Record::SessionMeta(payload) => serde_json::to_writer(&mut *out, payload)?,
         Record::Item(payload) => out.extend_from_slice(payload.item.raw().as_bytes()),
+        Record::Compacted(payload) => serde_json::to_writer(&mut *out, payload)?,
+        Record::Checkpoint(payload) => serde_json::to_writer(&mut *out, payload)?,
+        Record::WorldState(payload) => serde_json::to_writer(&mut *out, payload)?,
         Record::TurnContext(payload) => serde_json::to_writer(&mut *out, payload)?,
         Record::Mail(payload) => serde_json::to_writer(&mut *out, payload)?,
         Record::MailReturned(payload) => serde_json::to_writer(&mut *out, payload)?,
@@ -209,6 +215,9 @@ fn payload(envelope: &Envelope<'_>) -> Result<Record, String> {
                 copied_from: metadata.copied_from,
             })
         }
+        "compacted" => Record::Compacted(of(envelope)?),
+        "checkpoint" => Record::Checkpoint(of(envelope)?),
+        "world_state" => Record::WorldState(of(envelope)?),
         "turn_context" => Record::TurnContext(of(envelope)?),
         "mail" => Record::Mail(of(envelope)?),
         "mail_returned" => Record::MailReturned(of(envelope)?),

@@ -10,7 +10,8 @@ use stdx::{AbsPath, Timestamp};
 use crate::disk::{Disk, DiskFile};
 use crate::error::is_removed;
 use crate::line::encode;
-use crate::{Appended, Error, FileEnd, Record, State, Summary};
+use crate::source::MAX_LINE;
+use crate::{Appended, Error, FileEnd, Loaded, Record, State, Summary};
 
 /// Bytes kept in memory for a disk that does not take them, 64 MiB; then nothing more is taken either.
 const MAX_HELD: usize = 64 << 20;
@@ -85,7 +86,17 @@ impl Log {
     /// One write for all records. Returns their place, and how many bytes now wait for a sync.
     pub(crate) fn append(&self, records: &[Record]) -> Result<(Appended, usize), Error> {
         // Held across one write, so that lines stand in the order of their ordinals; nobody awaits inside.
+        self.append_to(&mut self.tail(), records)
+    }
+
+    /// As [`Log::append`], with records that are made of what stands there already.
+    pub(crate) fn append_made(&self, make: impl FnOnce(&State) -> Vec<Record>) -> Result<(Appended, usize), Error> {
         let mut tail = self.tail();
+        let records = make(&tail.state);
+        self.append_to(&mut tail, &records)
+    }
+
+    fn append_to(&self, tail: &mut Tail, records: &[Record]) -> Result<(Appended, usize), Error> {
         if let Some(error) = &tail.lost {
             return Err(error.clone());
         }
@@ -96,7 +107,6 @@ impl Log {
         if tail.unsynced.len() > MAX_HELD {
             return Err(self.refused("too much waits for a disk that does not take it"));
         }
-        let tail = &mut *tail;
         let at = as_written(stdx::now());
         let first = tail.end.ordinal + 1;
         if records.is_empty() {
@@ -109,6 +119,11 @@ impl Log {
             last_line = tail.buffer.len();
             let part = (count > 1).then_some([index, count]);
             encode(&mut tail.buffer, at, tail.end.ordinal + u64::from(index), part, record)?;
+            let bytes = tail.buffer.len() - last_line;
+            if bytes > MAX_LINE {
+                let (kind, file) = (record.kind().to_owned(), self.file.to_path_buf());
+                return Err(Error::LongLine { kind, bytes, max: MAX_LINE, file });
+            }
         }
         if let Err(error) = tail.handle.write_all(&tail.buffer) {
             if let Err(cut) = tail.handle.set_len(tail.end.bytes) {
@@ -144,6 +159,27 @@ impl Log {
     /// Whether this refuses everything, for good. Then another may take its place.
     pub(crate) fn is_lost(&self) -> bool {
         self.tail().lost.is_some()
+    }
+
+    /// Keeps the conversation of a file that was just opened, and what is appended to it.
+    pub(crate) fn remember(&self, loaded: &Loaded) {
+        let mut tail = self.tail();
+        // Unless somebody has appended meanwhile.
+        if tail.end.bytes == loaded.end.bytes {
+            tail.state = loaded.state.clone();
+        }
+    }
+
+    /// What the file says, of one that [`Log::remember`]s; then the conversation is forgotten.
+    pub(crate) fn recall(&self, from: u64) -> Option<Loaded> {
+        let mut tail = self.tail();
+        if !tail.state.transcript_complete {
+            return None;
+        }
+        let bare = tail.state.without_transcript();
+        let state = std::mem::replace(&mut tail.state, bare);
+        let FileEnd { skipped, unknown, .. } = tail.end;
+        Some(Loaded { state, file: self.file.clone(), skipped, unknown, torn: 0, from, end: tail.end.clone() })
     }
 
     /// Calls `look` while nobody can append.

@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use stdx::{AbsPath, Timestamp};
 
+use crate::{Checkpoint, Compacted, WorldState};
+
 /// One line, without its envelope.
 #[derive(Clone, Debug)]
 pub enum Record {
@@ -19,6 +21,12 @@ pub enum Record {
     SessionMeta(Box<SessionMeta>),
     /// `response_item`: an item is in the context.
     Item(ItemRecord),
+    /// `compacted`: a shorter history takes the place of the conversation. First of its group; `checkpoint` follows.
+    Compacted(Box<Compacted>),
+    /// `checkpoint`: what the lines before it come to.
+    Checkpoint(Box<Checkpoint>),
+    /// `world_state`: what the agent is told of its surroundings.
+    WorldState(Box<WorldState>),
     /// `turn_context`: the settings of the turns that follow.
     TurnContext(Box<TurnContext>),
     /// `mail`: mail accepted for this agent.

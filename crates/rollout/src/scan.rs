@@ -9,10 +9,8 @@ use stdx::{AbsPath, Timestamp};
 use crate::error::{is_shortage, told};
 use crate::line::decode_envelope;
 use crate::read::Begin;
+use crate::source::{MAX_LINE, Source};
 use crate::{Disk, Entry, Error, SessionMeta, Summary, checksum, read};
-
-/// Bytes read of a file at first; doubled until its first write is in.
-const HEAD: u64 = 16 << 10;
 
 /// How long a file may say nothing while its agent is being made, in milliseconds: a minute, far more than two calls
 /// to the system take.
@@ -270,11 +268,14 @@ pub(crate) fn identify(disk: &dyn Disk, facts: &FileFacts) -> Result<Identity, E
 /// Whether the last line of `file` is the one that a summary was made at.
 pub(crate) fn ends_as(disk: &dyn Disk, file: &AbsPath, summary: &Summary) -> bool {
     let Some(start) = summary.bytes.checked_sub(summary.last_line_bytes) else { return false };
-    let Ok(len) = usize::try_from(summary.last_line_bytes) else { return false };
-    let Ok(line) = disk.read_part(file, start, len) else { return false };
-    line.len() == len
-        && checksum(&line) == summary.checksum
-        && decode_envelope(&line).is_some_and(|ordinal| ordinal == summary.ordinal)
+    let look = || {
+        let mut line = vec![0; usize::try_from(summary.last_line_bytes).ok().filter(|len| *len <= MAX_LINE)?];
+        let read = Source::open(disk, file).and_then(|source| source.fill(start, &mut line)).ok()?;
+        (read == line.len()).then_some(line)
+    };
+    look().is_some_and(|line| {
+        checksum(&line) == summary.checksum && decode_envelope(&line).is_some_and(|ordinal| ordinal == summary.ordinal)
+    })
 }
 
 /// Takes out every head whose id an earlier one has.
@@ -285,14 +286,7 @@ fn twins(heads: &mut Vec<Head>) -> Vec<Head> {
 
 /// Reads a file as far as it takes to know what it begins with.
 fn head(disk: &dyn Disk, file: &AbsPath) -> std::io::Result<Begin> {
-    let mut max = HEAD;
-    loop {
-        let bytes = disk.read_head(file, max)?;
-        if let Some(begin) = read::begins(&bytes, (bytes.len() as u64) < max) {
-            return Ok(begin);
-        }
-        max *= 2;
-    }
+    read::begin(&Source::open(disk, file)?)
 }
 
 fn timestamp(time: SystemTime) -> Timestamp {

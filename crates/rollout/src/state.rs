@@ -34,10 +34,10 @@ pub struct State {
     pub pending: Vec<Mail>,
     /// Every mail that was ever accepted.
     pub known: HashSet<MailId>,
-    /// Whether `known`, `returned` and `done` have everything. From a summary they only have what is still open, and
-    /// such a state is to be looked at: applying lines to it would accept old mail twice.
+    /// Whether `known` has everything. From a summary it only has what is still open, and such a state is to be looked
+    /// at: applying lines to it would accept old mail twice. After a compaction of an agent with very much mail, too.
     pub known_complete: bool,
-    /// Mail that went back.
+    /// Mail that went back, since the compaction that was read from.
     pub returned: HashSet<MailId>,
     /// The highest sequence accepted of each sender; all clients are one sender, `None`.
     pub sequences: HashMap<Option<ThreadId>, u64>,
@@ -51,6 +51,10 @@ pub struct State {
     pub(crate) taken_mail: Vec<Mail>,
     /// How tasks ended; answers clients.
     pub done: HashMap<TaskId, TaskEnd>,
+    /// Whether `done` has everything, or only what ended since the compaction that was read from.
+    pub done_complete: bool,
+    /// Every task that ended, so that none ends twice.
+    pub(crate) ended: HashSet<TaskId>,
     /// What is owed to other agents, oldest first.
     pub obligations: Vec<Obligation>,
     /// The turn that has begun and not ended.
@@ -77,6 +81,10 @@ pub struct State {
     pub limits: Option<Limits>,
     /// The settings of the turns that follow.
     pub turn_context: Option<TurnContext>,
+    /// What the agent was last told of its surroundings. A summary leaves it out.
+    pub world_state: Option<serde_json::Value>,
+    /// The number of its window: 1, and one more with each compaction.
+    pub window: u64,
     /// The latest warnings; at most 100.
     pub warnings: Vec<String>,
     /// Ordinal of the last line.
@@ -186,6 +194,8 @@ impl State {
             cut_off: Vec::new(),
             taken_mail: Vec::new(),
             done: HashMap::new(),
+            done_complete: true,
+            ended: HashSet::new(),
             obligations: Vec::new(),
             open_turn: None,
             turns: 0,
@@ -199,6 +209,8 @@ impl State {
             processes: Vec::new(),
             limits: None,
             turn_context: None,
+            world_state: None,
+            window: 1,
             warnings: Vec::new(),
             last_ordinal: 0,
         }
@@ -225,6 +237,9 @@ impl State {
         match record {
             Record::SessionMeta(_) | Record::Other { .. } | Record::Event(EventRecord::Unknown) => {}
             Record::Item(item) => self.item(ordinal, item),
+            Record::Compacted(compacted) => self.compact(compacted),
+            Record::Checkpoint(checkpoint) => self.restore(checkpoint),
+            Record::WorldState(world) => self.see(world),
             Record::TurnContext(context) => self.turn_context = Some((**context).clone()),
             Record::Mail(mail) => self.accept(mail),
             Record::MailReturned(back) => back.ids.iter().for_each(|id| self.give_back(*id, &back.reason)),
@@ -309,7 +324,7 @@ impl State {
     }
 
     fn finish(&mut self, done: &TaskDone) {
-        if self.done.contains_key(&done.task) {
+        if !self.ended.insert(done.task) {
             return;
         }
         self.done.insert(done.task, done.end.clone());

@@ -1,19 +1,24 @@
 //! All rollouts of one home: making, finding, opening and reading them.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use dashmap::{DashMap, DashSet};
-use protocol::{ThreadId, TreeId};
+use protocol::{MailId, TaskEnd, TaskId, ThreadId, TreeId};
 use stdx::AbsPath;
 
+use crate::error::lost;
 use crate::log::{Log, as_written};
+use crate::source::Source;
 use crate::sync::Syncer;
+use crate::warm::Warm;
 use crate::{
-    Disk, Error, FileEnd, FileFacts, Files, Head, Identity, Lines, Loaded, LockError, OwnerHint, OwnerLock, Record,
-    Scan, SessionMeta, State, Summary, Writer,
+    Disk, Error, FileEnd, FileFacts, Files, Head, Identity, Line, Lines, Loaded, LockError, OwnerHint, OwnerLock,
+    Record, Scan, SessionMeta, State, Summary, Tally, Writer,
 };
 use crate::{lock, read, scan};
 
@@ -30,6 +35,7 @@ struct Inner {
     slots: DashMap<ThreadId, Arc<Slot>>,
     /// Day folders whose own entry, and that of every folder above, this process has synced.
     durable: DashSet<PathBuf>,
+    warm: Mutex<Warm>,
 }
 
 /// What is known of one thread id.
@@ -53,7 +59,8 @@ impl Store {
     /// The rollouts under `home`. Nothing is touched.
     pub fn new(home: AbsPath, disk: Arc<dyn Disk>) -> Self {
         let syncer = Arc::new(Syncer::new(Arc::clone(&disk)));
-        Self { inner: Arc::new(Inner { home, disk, syncer, slots: DashMap::new(), durable: DashSet::new() }) }
+        let (slots, durable, warm) = (DashMap::new(), DashSet::new(), Mutex::default());
+        Self { inner: Arc::new(Inner { home, disk, syncer, slots, durable, warm }) }
     }
 
     /// The home.
@@ -64,6 +71,10 @@ impl Store {
     /// The file system it works on.
     pub fn disk(&self) -> &Arc<dyn Disk> {
         &self.inner.disk
+    }
+
+    pub(crate) fn warmth(&self) -> &Mutex<Warm> {
+        &self.inner.warm
     }
 
     fn sessions(&self) -> AbsPath {
@@ -168,7 +179,10 @@ impl Store {
         let slot = self.slot(thread);
         let mut live = slot.lock();
         let (loaded, log) = match live.upgrade().filter(|log| !log.is_lost()) {
-            Some(log) => (log.still(|| self.load_file(&log.file))?, log),
+            Some(log) => match self.take_open(&log) {
+                Some(loaded) => (loaded, log),
+                None => (log.still(|| self.load_file(&log.file))?, log),
+            },
             None => self.open_log(thread, &slot, &mut live)?,
         };
         Ok(Opened { loaded, writer: Writer { log, syncer: Arc::clone(&self.inner.syncer) } })
@@ -192,7 +206,12 @@ impl Store {
     ) -> Result<(Loaded, Arc<Log>), Error> {
         let disk = &self.inner.disk;
         let file = self.file_of(thread, slot)?;
-        let mut loaded = read::fold(&file, &self.bytes(&file)?)?;
+        let source = self.source(&file)?;
+        let mut loaded = match self.take_read(thread, &file, source.len()) {
+            Some(loaded) => loaded,
+            None => read::fold(&file, &source)?,
+        };
+        drop(source);
         let handle = disk.open_append(&file).map_err(|error| lost("open", &file, error))?;
         if loaded.torn > 0 {
             handle.set_len(loaded.end.bytes).map_err(|error| Error::io("repair", &*file, error))?;
@@ -213,30 +232,51 @@ impl Store {
     }
 
     fn load_file(&self, file: &AbsPath) -> Result<Loaded, Error> {
-        read::fold(file, &self.bytes(file)?)
+        read::fold(file, &self.source(file)?)
     }
 
-    /// All lines of any file, wherever it is and whatever it is called. Writes nothing.
+    /// Feeds the lines of a file's whole writes to `each`, in order, until it has seen enough. Any file will do, wherever
+    /// it is and whatever it is called; `from` is where one of its writes begins: 0, or the good end of an earlier walk.
+    /// In memory is a line at a time, and the lines of a write that is not complete yet. Writes nothing.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn read_path(&self, file: &AbsPath) -> Result<Lines, Error> {
-        let thread = scan::thread_of(file).unwrap_or_else(|| uuid::Uuid::nil().into());
-        Ok(read::lines(thread, file.clone(), &self.bytes(file)?))
+    pub fn walk(&self, file: &AbsPath, from: u64, each: impl FnMut(Line) -> ControlFlow<()>) -> Result<Tally, Error> {
+        read::read(&self.source(file)?, from, read::all, each).map_err(|error| lost("read", file, error))
     }
 
-    /// All lines of an agent's file. Writes nothing.
+    /// All lines of an agent's file, in memory: of a long one use [`Store::walk`]. Writes nothing.
     ///
     /// # Errors
     /// When there is no such agent or the file cannot be read.
     pub fn read(&self, thread: ThreadId) -> Result<Lines, Error> {
         let file = self.file(thread)?;
-        let bytes = self.bytes(&file)?;
-        Ok(read::lines(thread, file, &bytes))
+        let source = self.source(&file)?;
+        read::lines(thread, file.clone(), &source).map_err(|error| lost("read", &file, error))
     }
 
-    fn bytes(&self, file: &AbsPath) -> Result<Vec<u8>, Error> {
-        self.inner.disk.read(file).map_err(|error| lost("read", file, error))
+    /// Every mail that an agent ever accepted. Nothing else is parsed, and no more is read than it takes.
+    ///
+    /// # Errors
+    /// When there is no such agent or the file cannot be read.
+    pub fn known(&self, thread: ThreadId) -> Result<HashSet<MailId>, Error> {
+        let file = self.file(thread)?;
+        let source = self.source(&file)?;
+        read::known(&source).map_err(|error| lost("read", &file, error))
+    }
+
+    /// How a task of an agent ended, however long ago. Nothing when it has not, or was never its task.
+    ///
+    /// # Errors
+    /// When there is no such agent or the file cannot be read.
+    pub fn ended(&self, thread: ThreadId, task: TaskId) -> Result<Option<TaskEnd>, Error> {
+        let file = self.file(thread)?;
+        let source = self.source(&file)?;
+        read::ended(&source, task).map_err(|error| lost("read", &file, error))
+    }
+
+    fn source(&self, file: &AbsPath) -> Result<Source, Error> {
+        Source::open(&*self.inner.disk, file).map_err(|error| lost("read", file, error))
     }
 
     /// Where an agent's file is.
@@ -295,12 +335,14 @@ impl Store {
         scan::identify(&*self.inner.disk, facts)
     }
 
-    /// As [`Store::load`], of a file that was listed.
+    /// As [`Store::load`], of a file that was listed. Stays at hand if [`Store::keep`] asked for it.
     ///
     /// # Errors
     /// As [`Store::load`].
     pub fn load_listed(&self, facts: &FileFacts) -> Result<Loaded, Error> {
-        self.load_file(&facts.file)
+        let loaded = self.load_file(&facts.file)?;
+        self.keep_read(&loaded);
+        Ok(loaded)
     }
 
     /// Whether a file is still as a summary has it: the same length, and the same last line at its end. One read of
@@ -374,14 +416,6 @@ fn remove(disk: &dyn Disk, file: &AbsPath) -> Result<(), Error> {
     gone(disk.remove(file))
         .and_then(|()| file.parent().map_or(Ok(()), |folder| gone(disk.sync_dir(&folder))))
         .map_err(|error| Error::io("take back", &**file, error))
-}
-
-/// The error of a file that was found before: if it is not there now, it was removed since.
-fn lost(doing: &'static str, file: &AbsPath, error: io::Error) -> Error {
-    match error.kind() {
-        io::ErrorKind::NotFound => Error::Removed { file: file.to_path_buf() },
-        _ => Error::io(doing, &**file, error),
-    }
 }
 
 impl Slot {

@@ -9,7 +9,6 @@ use protocol::{Mail, ProcessRecord, Status, TaskEnd, ThreadId, TurnId, Usage};
 use serde::{Deserialize, Serialize};
 use stdx::{AbsPath, Timestamp};
 
-use crate::read::Tally;
 use crate::{Edge, Limits, Obligation, OpenCall, Record, SessionMeta, State, Task, TurnContext, UsageRecord};
 
 /// Where the good part of a file ends, and by what its last line is known again.
@@ -119,6 +118,9 @@ pub struct Summary {
     /// The settings of the turns that follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_context: Option<TurnContext>,
+    /// The number of its window.
+    #[serde(default)]
+    pub window: u64,
     /// The latest warnings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -140,8 +142,13 @@ pub struct Sequence {
 /// changed line from an unchanged one; whoever may write into the folder of the rollouts need not be kept out by it.
 pub fn checksum(bytes: &[u8]) -> u64 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    checksum_on(BASIS, bytes)
+}
+
+/// The checksum of what `sum` is that of, followed by these bytes.
+pub(crate) fn checksum_on(sum: u64, bytes: &[u8]) -> u64 {
     const PRIME: u64 = 0x0100_0000_01b3;
-    bytes.iter().fold(BASIS, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(PRIME))
+    bytes.iter().fold(sum, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(PRIME))
 }
 
 impl FileEnd {
@@ -150,27 +157,16 @@ impl FileEnd {
         Self { file, bytes: 0, ordinal: 0, last_line_bytes: 0, checksum: checksum(b""), skipped: 0, unknown: 0 }
     }
 
-    /// The end of a file with these bytes, as far as they are good.
-    pub(crate) fn found(file: &AbsPath, bytes: &[u8], tally: &Tally) -> Self {
-        let good = usize::try_from(tally.good).unwrap_or(usize::MAX).min(bytes.len());
-        let last = bytes[..good].split_inclusive(|b| *b == b'\n').next_back().unwrap_or_default();
-        Self {
-            file: file.clone(),
-            bytes: tally.good,
-            ordinal: tally.last,
-            last_line_bytes: last.len() as u64,
-            checksum: checksum(last),
-            skipped: tally.skipped,
-            unknown: tally.unknown,
-        }
-    }
-
     /// Takes in one write of these records, whose last line is `last`.
     pub(crate) fn append(&mut self, records: &[Record], written: u64, last: &[u8]) {
         self.bytes += written;
         self.ordinal += records.len() as u64;
         self.last_line_bytes = last.len() as u64;
         self.checksum = checksum(last);
+        // As a reader has it, who begins at the newest compaction.
+        if let [Record::Compacted(_), Record::Checkpoint(_), ..] = records {
+            (self.skipped, self.unknown) = (0, 0);
+        }
         self.unknown += records.iter().filter(|record| record.is_unknown()).count();
     }
 }
@@ -202,9 +198,6 @@ impl Summary {
 impl State {
     /// Everything but the conversation, of a file that ends like this.
     pub fn summary(&self, end: &FileEnd) -> Summary {
-        let mut sequences: Vec<Sequence> =
-            self.sequences.iter().map(|(from, highest)| Sequence { from: *from, highest: *highest }).collect();
-        sequences.sort_by_key(|sequence| sequence.from);
         Summary {
             version: Summary::VERSION,
             meta: self.meta.clone(),
@@ -221,7 +214,7 @@ impl State {
             open_turn: self.open_turn,
             open_calls: self.open_calls.clone(),
             pending: self.pending.clone(),
-            sequences,
+            sequences: self.sorted_sequences(),
             first_task: self.first_task.clone(),
             tasks_taken: self.tasks_taken.clone(),
             taken_mail: self.taken_mail.clone(),
@@ -238,6 +231,7 @@ impl State {
             processes: self.processes.clone(),
             limits: self.limits.clone(),
             turn_context: self.turn_context.clone(),
+            window: self.window,
             warnings: self.warnings.clone(),
             last_activity: self.last_activity,
         }
@@ -264,6 +258,8 @@ impl State {
             cut_off: cut_off.clone(),
             taken_mail: taken_mail.clone(),
             done: HashMap::new(),
+            done_complete: false,
+            ended: HashSet::new(),
             obligations: summary.obligations.clone(),
             open_turn: summary.open_turn,
             turns: summary.turns,
@@ -277,6 +273,8 @@ impl State {
             processes: summary.processes.clone(),
             limits: summary.limits.clone(),
             turn_context: summary.turn_context.clone(),
+            world_state: None,
+            window: summary.window,
             warnings: summary.warnings.clone(),
             last_ordinal: summary.ordinal,
             last_activity: summary.last_activity,

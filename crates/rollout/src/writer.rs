@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use protocol::ThreadId;
+use protocol::{Item, ThreadId};
 use stdx::{AbsPath, Timestamp};
 
 use crate::log::Log;
@@ -62,13 +62,28 @@ impl Writer {
     /// that first, and fails as long as it cannot be done.
     pub fn append(&self, records: &[Record]) -> Result<Appended, Error> {
         let (appended, waiting) = self.log.append(records)?;
+        self.appended(waiting);
+        Ok(appended)
+    }
+
+    /// Replaces the conversation by a shorter history, and says once more what the lines so far come to: one write, of
+    /// a state that has every line before it. Blocks for that write, and needs a sync as any other.
+    ///
+    /// # Errors
+    /// As [`Writer::append`].
+    pub fn compact(&self, message: String, replacement_history: Vec<Item>) -> Result<Appended, Error> {
+        let (appended, waiting) = self.log.append_made(|state| state.compaction(message, replacement_history))?;
+        self.appended(waiting);
+        Ok(appended)
+    }
+
+    fn appended(&self, waiting: usize) {
         if waiting > MAX_UNSYNCED {
             // The lines are written; that nobody syncs them now is told to whoever asks for a sync.
             if let Err(error) = self.syncer.hint(Arc::clone(&self.log)) {
                 tracing::warn!(%error, "a long unsynced tail stays in memory");
             }
         }
-        Ok(appended)
     }
 
     /// Returns when everything appended before this call is on the disk, the bytes found on opening included.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use rollout::{Disk, DiskFile, Entry, RealDisk};
+use rollout::{Disk, DiskFile, Entry, ReadAt, RealDisk};
 use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -332,12 +332,8 @@ impl Disk for FaultDisk {
         })
     }
 
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        self.0.disk.read(path)
-    }
-
-    fn read_head(&self, path: &Path, max: u64) -> io::Result<Vec<u8>> {
-        self.0.disk.read_head(path, max)
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn ReadAt>> {
+        self.0.disk.open_read(path)
     }
 
     fn read_from(&self, path: &Path, offset: u64) -> io::Result<Vec<u8>> {

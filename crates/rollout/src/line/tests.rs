@@ -172,9 +172,9 @@ fn wire_names_are_frozen() {
     );
     let payload = RawValue::from_string("{\"a\": [1,\n2]}".to_owned()).unwrap();
     check(
-        &Record::Other { kind: "world_state".to_owned(), payload },
+        &Record::Other { kind: "goal".to_owned(), payload },
         expect![[r#"
-        {"timestamp":"2026-11-30T15:13:00.000Z","ordinal":7,"type":"world_state","payload":{"a": [1, 2]}}
+        {"timestamp":"2026-11-30T15:13:00.000Z","ordinal":7,"type":"goal","payload":{"a": [1, 2]}}
     "#]],
     );
 }

@@ -1,0 +1,118 @@
+//! What was read of one file stays at hand for whoever opens it next.
+//!
+//! Taking a tree over lists its agents, opens those that need a hand, and then, most of the time, wakes the root. Of the
+//! root's file, often a long one, all three want the same, so it is read once. One file at a time is kept, and it is
+//! given up with the first session that takes it.
+
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use protocol::ThreadId;
+use stdx::AbsPath;
+
+use crate::log::Log;
+use crate::scan::ends_as;
+use crate::{Error, Loaded, Opened, Store};
+
+/// The agent whose file is read once.
+#[derive(Default)]
+pub(crate) struct Warm {
+    thread: Option<ThreadId>,
+    /// It as it was read, until it is opened.
+    read: Option<Loaded>,
+    /// It as it was opened ahead, with its conversation.
+    open: Option<(Arc<Log>, u64)>,
+}
+
+impl Store {
+    fn warm(&self) -> MutexGuard<'_, Warm> {
+        self.warmth().lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on what is read of this agent's file when it is listed stays in memory until it is opened. Of one agent
+    /// at a time.
+    pub fn keep(&self, thread: ThreadId) {
+        *self.warm() = Warm { thread: Some(thread), ..Warm::default() };
+    }
+
+    /// As [`Store::open`]; what the file says stays in memory for the next call of that, which then reads nothing.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_ahead(&self, thread: ThreadId) -> Result<Opened, Error> {
+        let opened = self.open(thread)?;
+        let log = Arc::clone(&opened.writer.log);
+        log.remember(&opened.loaded);
+        let open = Some((log, opened.loaded.from));
+        *self.warm() = Warm { thread: Some(thread), read: None, open };
+        Ok(opened)
+    }
+
+    /// Keeps what was read, if somebody asked for that.
+    pub(crate) fn keep_read(&self, loaded: &Loaded) {
+        let mut warm = self.warm();
+        if warm.thread == Some(loaded.state.meta.id) {
+            warm.read = Some(loaded.clone());
+        }
+    }
+
+    /// What was read of a file that still is as it was then.
+    pub(crate) fn take_read(&self, thread: ThreadId, file: &AbsPath, bytes: u64) -> Option<Loaded> {
+        let mut warm = self.warm();
+        let loaded = if warm.thread == Some(thread) { warm.read.take()? } else { return None };
+        drop(warm);
+        let same = loaded.file == *file && loaded.end.bytes + loaded.torn == bytes;
+        (same && ends_as(&**self.disk(), file, &loaded.summary())).then_some(loaded)
+    }
+
+    /// What an open file says, if it was opened ahead. From then on it has no conversation at hand.
+    pub(crate) fn take_open(&self, log: &Arc<Log>) -> Option<Loaded> {
+        let (ahead, from) = {
+            let mut warm = self.warm();
+            warm.open.take_if(|(ahead, _)| Arc::ptr_eq(ahead, log))?
+        };
+        ahead.recall(from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{FaultDisk, Home, birth, id, meta, turn, words};
+
+    /// Listed, opened ahead, opened: one reading, and the last one has what was appended in between.
+    #[tokio::test]
+    async fn a_kept_file_is_read_once() {
+        let disk = FaultDisk::default();
+        let home = Home::on(Arc::new(disk.clone()));
+        let writer = home.store.create(meta(1), birth()).await.unwrap();
+        writer.append_synced(&[turn(2), words("one")]).await.unwrap();
+        drop(writer);
+        let facts = home.store.files().unwrap().files.remove(0);
+        home.store.keep(id(1));
+        home.store.load_listed(&facts).unwrap();
+        let before = disk.reads();
+        let ahead = home.store.open_ahead(id(1)).unwrap();
+        assert_eq!(ahead.loaded.state.transcript.len(), 1);
+        ahead.writer.append_synced(&[words("two")]).await.unwrap();
+        drop(ahead);
+        let opened = home.store.open(id(1)).unwrap();
+        // Its length and its last line were looked at.
+        assert_eq!(disk.reads() - before, 2);
+        assert_eq!(opened.loaded.state, home.again().load(id(1)).unwrap().state);
+        assert_eq!(opened.loaded.end, home.again().load(id(1)).unwrap().end);
+        // It is given up: the next one reads.
+        drop(home.store.open(id(1)).unwrap());
+        assert_eq!(disk.reads() - before, 3);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_has_changed_is_read_again() {
+        let home = Home::new();
+        drop(home.store.create(meta(1), birth()).await.unwrap());
+        let facts = home.store.files().unwrap().files.remove(0);
+        home.store.keep(id(1));
+        home.store.load_listed(&facts).unwrap();
+        home.again().open(id(1)).unwrap().writer.append_synced(&[words("elsewhere")]).await.unwrap();
+        assert_eq!(home.store.open(id(1)).unwrap().loaded.state.transcript.len(), 1);
+    }
+}
