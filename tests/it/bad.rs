@@ -232,12 +232,27 @@ fn rollouts_that_are_damaged() {
     );
     let run = command(&home, &["log"]).run_ok();
     assert!(run.stdout.contains("user: first") && run.stdout.contains("assistant: fine: first"), "{}", run.stdout);
-    assert!(run.stderr.contains("could not be read"), "{}", run.stderr);
+    let lost = format!("{}: 1 line could not be read", file.display());
+    for words in [&["log"][..], &["log", "--json"], &["tree"], &["tree", "--json"], &["list"], &["list", "--json"]] {
+        let run = command(&home, words).run_ok();
+        assert!(run.stderr.contains(&lost), "{words:?}: {}", run.stderr);
+    }
+    assert!(shown.stdout.contains("1 line unreadable"), "{}", shown.stdout);
+    assert_eq!(command(&home, &["tree", "--json"]).run_ok().json_lines()[0]["agents"][0]["skipped"], 1);
     assert!(run.stderr.contains(&format!("the last {} bytes are an unfinished write", torn.len())), "{}", run.stderr);
     let run = command(&home, &["resume"]).run_ok();
     let cut = format!("/root: an unfinished write of {} bytes was cut off", torn.len());
     for line in [cut.as_str(), "/root: passed over 1 line that could not be read"] {
         assert!(run.stderr.contains(line), "`{line}` is not in\n{}", run.stderr);
+    }
+    // At rest, and so taken from its row: that does not make it whole.
+    for words in [&["resume"][..], &["resume", "--json"]] {
+        let run = command(&home, words).run_ok();
+        let lost = format!("/root: passed over 1 line that could not be read ({})", file.display());
+        assert!(run.stderr.contains(&lost), "{words:?}: {}", run.stderr);
+        if words.len() > 1 {
+            assert_eq!(run.json_lines()[0]["agents"][0]["skipped"], 1);
+        }
     }
     let run = command(&home, &["resume", "second"]).run_ok();
     assert_eq!(run.stdout, "fine: second\n");

@@ -5,7 +5,7 @@ use std::fmt;
 
 use protocol::{EffectId, ItemKind, MailId, Role};
 
-use crate::{ItemRecord, Line, Record, UsageStage};
+use crate::{ItemRecord, Line, Record, State, UsageStage};
 
 /// Something that should not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub enum Rule {
     ExactlyOnce,
     /// Every task ends exactly once.
     OneEnd,
+    /// A checkpoint says what the lines before it come to.
+    Checkpoint,
 }
 
 struct Open {
@@ -48,6 +50,8 @@ pub struct Checker {
     delivered: HashMap<MailId, u64>,
     returned: HashSet<MailId>,
     ended: HashMap<MailId, u64>,
+    /// What the lines so far come to, without the conversation, as long as none is missing.
+    state: Option<State>,
 }
 
 /// Verifies the lines of one file. Copied lines of a fork are ignored.
@@ -72,7 +76,9 @@ impl Checker {
         self.ordinal = line.ordinal;
         if line.ordinal != expected {
             self.report(Rule::Ordinals, format!("expected ordinal {expected}"));
+            self.state = None;
         }
+        self.compare(line);
         match &line.record {
             Record::Mail(mail) => {
                 self.accepted.insert(mail.id);
@@ -95,6 +101,25 @@ impl Checker {
             // A reply is complete: what the model says next is another sample.
             Record::Usage(usage) if usage.stage == UsageStage::Settled => self.sampling = false,
             Record::Item(item) if item.copied_from.is_none() => self.item(item),
+            _ => {}
+        }
+    }
+
+    /// Compares a checkpoint with what it stands for.
+    fn compare(&mut self, line: &Line) {
+        match (&mut self.state, &line.record) {
+            (None, Record::SessionMeta(meta)) if line.ordinal == 1 => {
+                self.state = Some(State { transcript_complete: false, ..State::new((**meta).clone()) });
+            }
+            (Some(state), record) => {
+                let differs = matches!(record, Record::Checkpoint(checkpoint) if **checkpoint != state.checkpoint());
+                state.apply(line);
+                // Long texts, and nobody asks for them here.
+                state.done.clear();
+                if differs {
+                    self.report(Rule::Checkpoint, "it does not say what the lines before it come to".to_owned());
+                }
+            }
             _ => {}
         }
     }
@@ -161,6 +186,7 @@ impl Rule {
             Self::ClosedTranscript => "closed_transcript",
             Self::ExactlyOnce => "exactly_once",
             Self::OneEnd => "one_end",
+            Self::Checkpoint => "checkpoint",
         }
     }
 }

@@ -80,7 +80,7 @@ pub struct Checkpoint {
     /// Whether `known` has them all.
     #[serde(default)]
     pub known_complete: bool,
-    /// Every task that ended, so that none ends twice; nothing when there are very many.
+    /// Every task that ended, so that none ends twice; nothing when there are very many, or much mail.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<TaskId>,
     /// Tokens of settled requests.
@@ -146,7 +146,8 @@ impl State {
             ids
         };
         let known_complete = self.known_complete && self.known.len() <= MAX_KNOWN;
-        let known = if known_complete { named(&self.known) } else { Vec::new() };
+        let (known, ended) =
+            if known_complete { (named(&self.known), named(&self.ended)) } else { (Vec::new(), Vec::new()) };
         Checkpoint {
             edge: self.edge.clone(),
             open_turn: self.open_turn,
@@ -163,7 +164,7 @@ impl State {
             sequences: self.sorted_sequences(),
             known,
             known_complete,
-            ended: named(&self.ended),
+            ended,
             usage: self.usage,
             cost_usd: self.cost_usd,
             estimated: self.estimated,

@@ -20,7 +20,7 @@ use crate::{
     Disk, Error, FileEnd, FileFacts, Files, Head, Identity, Line, Lines, Loaded, LockError, OwnerHint, OwnerLock,
     Record, Scan, SessionMeta, State, Summary, Tally, Writer,
 };
-use crate::{lock, read, scan};
+use crate::{back, lock, read, scan};
 
 /// The rollouts under one home. Cheap to clone. Methods that are not `async` block.
 #[derive(Clone)]
@@ -245,6 +245,17 @@ impl Store {
         read::read(&self.source(file)?, from, read::all, each).map_err(|error| lost("read", file, error))
     }
 
+    /// As [`Store::walk`], of an agent, from its newest compaction on: all that its context is made of.
+    ///
+    /// # Errors
+    /// When there is no such agent or the file cannot be read.
+    pub fn walk_window(&self, thread: ThreadId, each: impl FnMut(Line) -> ControlFlow<()>) -> Result<Tally, Error> {
+        let file = self.file(thread)?;
+        let source = self.source(&file)?;
+        let walk = || read::read(&source, back::newest(&source)?.unwrap_or(0), read::all, each);
+        walk().map_err(|error| lost("read", &file, error))
+    }
+
     /// All lines of an agent's file, in memory: of a long one use [`Store::walk`]. Writes nothing.
     ///
     /// # Errors
@@ -392,7 +403,10 @@ impl Store {
     /// # Errors
     /// When somebody else owns it, with what they said about themselves; or the lock cannot be made.
     pub fn lock(&self, tree: TreeId, hint: &OwnerHint) -> Result<OwnerLock, LockError> {
-        lock::lock(&self.tree_folder(tree), hint)
+        let lock = lock::lock(&self.tree_folder(tree), hint)?;
+        // Others may have owned it since, and written.
+        self.forget();
+        Ok(lock)
     }
 
     /// What the present or last owner of a tree said about itself. It may have ended since.

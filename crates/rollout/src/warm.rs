@@ -47,6 +47,11 @@ impl Store {
         Ok(opened)
     }
 
+    /// Gives up what is kept: from here on its file may be another's to write.
+    pub(crate) fn forget(&self) {
+        *self.warm() = Warm::default();
+    }
+
     /// Keeps what was read, if somebody asked for that.
     pub(crate) fn keep_read(&self, loaded: &Loaded) {
         let mut warm = self.warm();
@@ -103,6 +108,22 @@ mod tests {
         // It is given up: the next one reads.
         drop(home.store.open(id(1)).unwrap());
         assert_eq!(disk.reads() - before, 3);
+    }
+
+    /// An owner that lets go and comes back finds what others wrote meanwhile.
+    #[tokio::test]
+    async fn nothing_is_kept_from_one_owner_to_the_next() {
+        let home = Home::new();
+        drop(home.store.create(meta(1), birth()).await.unwrap());
+        let tree = meta(1).session_id;
+        let lock = home.store.lock(tree, &crate::OwnerHint::default()).unwrap();
+        drop(home.store.open_ahead(id(1)).unwrap());
+        drop(lock);
+        let other = home.again().open(id(1)).unwrap().writer.append_synced(&[words("elsewhere")]).await.unwrap();
+        let _lock = home.store.lock(tree, &crate::OwnerHint::default()).unwrap();
+        let opened = home.store.open(id(1)).unwrap();
+        assert_eq!(opened.loaded.state.transcript.len(), 1);
+        assert_eq!(opened.writer.append(&[turn(2)]).unwrap().first, other.last + 1);
     }
 
     #[tokio::test]

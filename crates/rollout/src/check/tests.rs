@@ -3,7 +3,7 @@ use protocol::{Item, MailKind, Outcome, Party};
 
 use super::check as verify;
 use crate::fixture::{accepted, address, delivers, id, item, mail, meta, task_done, time, turn_end, words};
-use crate::{ItemRecord, Line, MailReturned, Record};
+use crate::{ItemRecord, Line, MailReturned, Record, State};
 
 fn check(records: Vec<Record>, expect: Expect) {
     let lines: Vec<Line> = std::iter::once(Record::SessionMeta(Box::new(meta(1))))
@@ -98,4 +98,23 @@ fn ordinals_have_no_gaps() {
         line 4: ordinals: expected ordinal 3
         line 5: ordinals: expected ordinal 6"#]]
     .assert_eq(&found.join("\n"));
+}
+
+#[test]
+fn a_checkpoint_is_what_the_lines_before_it_come_to() {
+    let before = vec![accepted(mail(5, 2, MailKind::Message)), delivers(&[5]), accepted(mail(6, 2, MailKind::Spawn))];
+    let mut state = State::new(meta(1));
+    for (record, ordinal) in before.iter().zip(2..) {
+        state.apply_record(time(0), ordinal, record);
+    }
+    let compaction = state.compaction(String::new(), Vec::new());
+    let twice = [&before[..], &compaction, &[accepted(mail(7, 2, MailKind::Message))], &compaction].concat();
+    check([&before[..], &compaction].concat(), expect![""]);
+    check(twice, expect!["line 9: checkpoint: it does not say what the lines before it come to"]);
+    check(
+        [&before[1..], &compaction].concat(),
+        expect![[r#"
+        line 2: exactly_once: mail 01939d5e-0000-7000-8000-000000000005 was delivered but never accepted
+        line 5: checkpoint: it does not say what the lines before it come to"#]],
+    );
 }
