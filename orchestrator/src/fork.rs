@@ -1,5 +1,7 @@
 //! Forking: what a child takes over of its parent's conversation.
 
+use std::ops::ControlFlow;
+
 use protocol::{Item, ItemKind, Role, TurnId};
 use rollout::{ItemRecord, Record, SessionMeta};
 
@@ -27,15 +29,37 @@ pub(crate) fn forked(tree: &Tree, parent: &Node, child: &SessionMeta, turns: Tur
     if turns == Turns::None {
         return Ok(Vec::new());
     }
-    let lines = tree.0.options.store.read(parent.meta.id)?;
-    let items: Vec<ItemRecord> = lines
-        .lines
-        .into_iter()
-        .filter_map(|line| if let Record::Item(item) = line.record { Some(item) } else { None })
-        .collect();
+    let mut window = Window::default();
+    tree.0.options.store.walk_window(parent.meta.id, |line| {
+        window.line(line.record);
+        ControlFlow::Continue(())
+    })?;
     let own = preamble(tree, child)?.into_iter().map(|item| record(item, None));
-    let copies = select(&items, turns).into_iter().map(|item| record(item, Some(parent.meta.id)));
+    let copies = select(&window, turns).into_iter().map(|item| record(item, Some(parent.meta.id)));
     Ok(own.chain(copies).map(Record::Item).collect())
+}
+
+/// What the parent's context is made of.
+#[derive(Default)]
+struct Window {
+    items: Vec<ItemRecord>,
+    /// How many of them, from the first on, a compaction has put in the place of earlier turns.
+    kept: usize,
+}
+
+impl Window {
+    fn line(&mut self, line: Record) {
+        match line {
+            Record::Item(item) => self.items.push(item),
+            Record::Compacted(compacted) => {
+                if let Some(history) = compacted.replacement_history {
+                    self.kept = history.len();
+                    self.items = history.into_iter().map(|item| record(item, None)).collect();
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 /// The child's own instructions. Its tools are asked for by name only; it gets its real hands when it is loaded.
@@ -52,23 +76,24 @@ fn record(item: Item, copied_from: Option<protocol::ThreadId>) -> ItemRecord {
 }
 
 /// The items of the last turns, without the parent's own instructions, with an output for every open call.
-fn select(items: &[ItemRecord], turns: Turns) -> Vec<Item> {
+fn select(window: &Window, turns: Turns) -> Vec<Item> {
+    let Window { items, kept } = window;
     let from = match turns {
         Turns::None => items.len(),
         Turns::All => 0,
-        Turns::Last(count) => beginning(items, count),
+        Turns::Last(count) => beginning(window, count),
     };
     let mut copies = Vec::new();
     let mut open = Vec::new();
     let mut at_start = true;
-    for record in items.iter().skip(from) {
+    for (index, record) in items.iter().enumerate().skip(from) {
         let item = &record.item;
         // A context begins with instructions and environment; the child has its own.
-        let context = at_start && record.mail.is_empty() && record.copied_from.is_none();
+        let context = at_start && index >= *kept && record.mail.is_empty() && record.copied_from.is_none();
         if context && matches!(item.kind(), ItemKind::Message(Role::Developer | Role::User)) {
             continue;
         }
-        at_start = false;
+        at_start = index < *kept;
         if let Some(call) = item.call() {
             open.push((record.effect, call));
         } else if item.kind() == ItemKind::Output {
@@ -86,10 +111,13 @@ fn select(items: &[ItemRecord], turns: Turns) -> Vec<Item> {
     copies
 }
 
-/// Where the last `count` turns begin.
-fn beginning(items: &[ItemRecord], count: usize) -> usize {
+/// Where the last `count` turns begin. Turns that a compaction has shortened come with all that it kept.
+fn beginning(Window { items, kept }: &Window, count: usize) -> usize {
     let mut seen: Vec<TurnId> = Vec::new();
     for (index, record) in items.iter().enumerate().rev() {
+        if index < *kept {
+            return 0;
+        }
         let Some(turn) = record.turn else { return index + 1 };
         if seen.last() != Some(&turn) {
             if seen.len() == count {
@@ -111,7 +139,11 @@ mod tests {
     }
 
     fn texts(items: &[ItemRecord], turns: Turns) -> Vec<String> {
-        select(items, turns).iter().map(|item| item.call().map_or_else(|| item.text(), |call| call.name)).collect()
+        told(&Window { items: items.to_vec(), kept: 0 }, turns)
+    }
+
+    fn told(window: &Window, turns: Turns) -> Vec<String> {
+        select(window, turns).iter().map(|item| item.call().map_or_else(|| item.text(), |call| call.name)).collect()
     }
 
     #[test]
@@ -129,5 +161,22 @@ mod tests {
         assert_eq!(texts(&items, Turns::Last(1)), ["second", "spawn_agent", BELONGS_TO_PARENT]);
         assert_eq!(texts(&items, Turns::Last(9)), ["first", "answer", "second", "spawn_agent", BELONGS_TO_PARENT]);
         assert_eq!(texts(&items, Turns::None), [""; 0]);
+    }
+
+    #[test]
+    fn what_a_compaction_kept_stands_for_the_turns_before_it() {
+        let [a, b] = [TurnId::new(), TurnId::new()];
+        let mut window = Window::default();
+        window.line(Record::Item(message(Role::User, "long ago", a, true)));
+        window.line(Record::Compacted(Box::new(rollout::Compacted {
+            replacement_history: Some(vec![Item::message(Role::User, "kept")]),
+            ..rollout::Compacted::default()
+        })));
+        window.line(Record::Item(message(Role::Developer, "instructions", b, false)));
+        window.line(Record::Item(message(Role::User, "second", b, true)));
+        assert_eq!(told(&window, Turns::All), ["kept", "second"]);
+        assert_eq!(told(&window, Turns::Last(1)), ["kept", "second"]);
+        window.line(Record::Item(message(Role::User, "third", TurnId::new(), true)));
+        assert_eq!(told(&window, Turns::Last(1)), ["third"]);
     }
 }
