@@ -165,7 +165,11 @@ impl Store {
         let mut live = slot.lock();
         let log = match live.upgrade().filter(|log| !log.is_lost()) {
             Some(log) => log,
-            None => self.open_log(thread, &slot, &mut live)?.1,
+            None => {
+                let (loaded, log) = self.open_log(thread, &slot, &mut live)?;
+                self.keep_open(&loaded, &log);
+                log
+            }
         };
         Ok(Writer { log, syncer: Arc::clone(&self.inner.syncer) })
     }
@@ -176,6 +180,12 @@ impl Store {
     /// # Errors
     /// As [`Store::writer`].
     pub fn open(&self, thread: ThreadId) -> Result<Opened, Error> {
+        let opened = self.open_file(thread)?;
+        self.forget_agent(thread);
+        Ok(opened)
+    }
+
+    pub(crate) fn open_file(&self, thread: ThreadId) -> Result<Opened, Error> {
         let slot = self.slot(thread);
         let mut live = slot.lock();
         let (loaded, log) = match live.upgrade().filter(|log| !log.is_lost()) {

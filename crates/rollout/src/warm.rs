@@ -28,8 +28,8 @@ impl Store {
         self.warmth().lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on what is read of this agent's file when it is listed stays in memory until it is opened. Of one agent
-    /// at a time.
+    /// From now on what is read of this agent's file, to list it or to write to it, stays in memory until
+    /// [`Store::open`] takes it. Of one agent at a time.
     pub fn keep(&self, thread: ThreadId) {
         *self.warm() = Warm { thread: Some(thread), ..Warm::default() };
     }
@@ -39,12 +39,27 @@ impl Store {
     /// # Errors
     /// As [`Store::open`].
     pub fn open_ahead(&self, thread: ThreadId) -> Result<Opened, Error> {
-        let opened = self.open(thread)?;
-        let log = Arc::clone(&opened.writer.log);
-        log.remember(&opened.loaded);
-        let open = Some((log, opened.loaded.from));
-        *self.warm() = Warm { thread: Some(thread), read: None, open };
+        let opened = self.open_file(thread)?;
+        self.keep(thread);
+        self.keep_open(&opened.loaded, &opened.writer.log);
         Ok(opened)
+    }
+
+    /// Keeps what a file says that was just opened, if somebody asked for that.
+    pub(crate) fn keep_open(&self, loaded: &Loaded, log: &Arc<Log>) {
+        let mut warm = self.warm();
+        if warm.thread == Some(log.thread) {
+            log.remember(loaded);
+            (warm.read, warm.open) = (None, Some((Arc::clone(log), loaded.from)));
+        }
+    }
+
+    /// Gives up what is kept of this agent.
+    pub(crate) fn forget_agent(&self, thread: ThreadId) {
+        let mut warm = self.warm();
+        if warm.thread == Some(thread) {
+            *warm = Warm::default();
+        }
     }
 
     /// Gives up what is kept: from here on its file may be another's to write.
@@ -83,6 +98,25 @@ impl Store {
 mod tests {
     use super::*;
     use crate::fixture::{FaultDisk, Home, birth, id, meta, turn, words};
+
+    /// A mail wakes it: its writer reads, its session does not.
+    #[tokio::test]
+    async fn what_is_written_to_first_is_read_once() {
+        let disk = FaultDisk::default();
+        let home = Home::on(Arc::new(disk.clone()));
+        drop(home.store.create(meta(1), birth()).await.unwrap());
+        home.store.keep(id(1));
+        home.store.writer(id(1)).unwrap().append(&[words("one")]).unwrap();
+        let before = disk.reads();
+        let opened = home.store.open(id(1)).unwrap();
+        assert_eq!((disk.reads() - before, opened.loaded.state.transcript.len()), (0, 1));
+        drop(opened);
+        // No more is kept of it than was asked for.
+        home.store.writer(id(1)).unwrap().append(&[words("two")]).unwrap();
+        let before = disk.reads();
+        assert_eq!(home.store.open(id(1)).unwrap().loaded.state.transcript.len(), 2);
+        assert_eq!(disk.reads() - before, 1);
+    }
 
     /// Listed, opened ahead, opened: one reading, and the last one has what was appended in between.
     #[tokio::test]
