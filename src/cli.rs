@@ -16,6 +16,24 @@ Examples:
   agent send /root/worker \"and add a test\"           the agents are still there, also tomorrow
   agent resume --continue                            after Ctrl-C or a crash: everybody goes on";
 
+const ARCHIVE: &str = "\
+Examples:
+  agent archive                      the newest tree made in this folder
+  agent archive 01a22d34 01a22d57    these two
+  agent list --archived              what is put away
+  agent tree --tree 01a22d34         reads it as if it were not";
+
+const UNARCHIVE: &str = "\
+Examples:
+  agent unarchive 01a22d34           this one; `agent list --archived` has their ids
+  agent unarchive --last             the newest of those that are archived";
+
+const DELETE: &str = "\
+Examples:
+  agent delete 01a22d34              asks, then deletes this one
+  agent delete --yes 01a22d34 01a22d57
+  agent archive 01a22d34             keeps it, and needs a tenth of the room or so";
+
 /// Runs a tree of coding agents that loses nothing.
 ///
 /// A task is given to a root agent, which spawns children at paths (/root/worker_a), exchanges mail with them and
@@ -92,13 +110,22 @@ pub(crate) enum Command {
     /// Show a tree: each agent's status, role, unread mail, tokens and task
     Tree(Show),
     /// List the trees, newest first
-    List,
+    List(List),
     /// Print an agent's transcript
     Log(Log),
     /// Stop what an agent is doing, and keep the agent
     Interrupt(Interrupt),
     /// End an agent for good, with everybody below it; /root ends the tree
     Close(Close),
+    /// Put trees away, packed; they can be read as before, and come back with `unarchive`
+    #[command(after_help = ARCHIVE)]
+    Archive(Archive),
+    /// Bring archived trees back, as they were
+    #[command(after_help = UNARCHIVE)]
+    Unarchive(Unarchive),
+    /// Delete trees for good, with all that is kept of them; asks first
+    #[command(after_help = DELETE)]
+    Delete(Delete),
     /// Check configuration, keys, providers, sandbox and stores, and say what to do
     Doctor,
     /// Check the files that trees are kept in
@@ -170,6 +197,37 @@ pub(crate) struct Close {
     /// Why; whoever gave it a task is told
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Those that are archived, and only those
+    #[arg(long)]
+    pub(crate) archived: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Archive {
+    /// The trees, by id or the beginning of one (default: the newest made in this folder)
+    #[arg(value_name = "TREE")]
+    pub(crate) trees: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Unarchive {
+    /// The trees, by id or the beginning of one
+    #[arg(value_name = "TREE")]
+    pub(crate) trees: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Delete {
+    /// The trees, by id or the beginning of one
+    #[arg(value_name = "TREE")]
+    pub(crate) trees: Vec<String>,
+    /// Do not ask
+    #[arg(long)]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]

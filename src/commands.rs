@@ -1,6 +1,8 @@
 //! One file a command.
 
+mod archive;
 mod control;
+mod delete;
 mod doctor;
 mod drive;
 mod list;
@@ -12,6 +14,7 @@ mod run;
 mod send;
 mod signals;
 mod tree;
+mod unarchive;
 mod verify;
 
 use std::io::{IsTerminal as _, Read as _};
@@ -37,7 +40,10 @@ pub(crate) async fn dispatch(cli: Cli, env: Env, disk: Arc<dyn Disk>) -> Result<
         Command::Interrupt(args) => control::interrupt(setting, args).await,
         Command::Close(args) => control::close(setting, args).await,
         Command::Log(args) => log::log(&setting, &args).await,
-        Command::List => list::list(&setting),
+        Command::List(args) => list::list(&setting, &args),
+        Command::Archive(args) => archive::archive(&setting, &args).await,
+        Command::Unarchive(args) => unarchive::unarchive(&setting, &args).await,
+        Command::Delete(args) => delete::delete(&setting, &args).await,
         Command::Doctor => doctor::doctor(&setting).await,
         Command::Rollout(args) => verify::rollout(&setting, &args),
         Command::Roles(args) => roles::roles(&setting, args),

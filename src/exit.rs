@@ -91,6 +91,10 @@ impl From<TreeError> for Failure {
                 };
                 Self { code: OWNED, message, hints: vec![end, meanwhile] }
             }
+            TreeError::Archived(tree) => Self::usage(message)
+                .hint(format!("`agent unarchive {tree}` brings it back"))
+                .hint("`agent tree` and `agent log` show it as it is"),
+            TreeError::Deleting(tree) => Self::usage(message).hint(format!("`agent delete {tree}` finishes it")),
             TreeError::NoTree(_)
             | TreeError::NoAgent { .. }
             | TreeError::Path(_)
@@ -107,6 +111,8 @@ impl From<TreeError> for Failure {
             | TreeError::Narrow(_)
             | TreeError::NoRole { .. }
             | TreeError::Unenforced { .. }
+            | TreeError::Survives { .. }
+            | TreeError::Remembered { .. }
             | TreeError::ShuttingDown => Self::internal(message),
         }
     }

@@ -14,29 +14,79 @@ const MAX_NAMED: usize = 5;
 /// Characters of a title there.
 const TITLE: usize = 60;
 
+/// Trees among which the newest is meant when none is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Among {
+    /// Those in use.
+    Used,
+    /// Those that are archived.
+    Archived,
+    /// All.
+    All,
+}
+
 impl Setting {
-    /// The tree that the flags mean: an id or its prefix, the newest of all, or the newest of this folder.
+    /// The tree that the flags mean: an id or its prefix, archived or not; or of those in use the newest of all, or the
+    /// newest of this folder.
     pub(crate) fn tree(&self) -> Result<TreeId, Failure> {
+        Ok(self.head()?.tree)
+    }
+
+    /// As [`Setting::tree`], with what lists know of it.
+    pub(crate) fn head(&self) -> Result<TreeHead, Failure> {
+        let mut heads = self.heads()?;
+        if let Some(wanted) = &self.common.tree {
+            return self.named(wanted, &heads).cloned();
+        }
+        if self.common.last {
+            return newest(heads, Among::Used);
+        }
+        heads.retain(|head| !head.archived);
+        let here = heads.iter().find(|head| head.cwd == self.cwd);
+        here.cloned().ok_or_else(|| self.not_here(&heads))
+    }
+
+    /// The trees that these words name, each once, in their order; with `--last` the newest among those. None when
+    /// nothing of all this is given.
+    pub(crate) fn named_trees(&self, words: &[String], among: Among) -> Result<Vec<TreeHead>, Failure> {
+        let heads = self.heads()?;
+        let mut found: Vec<TreeHead> = Vec::new();
+        for word in words {
+            let head = self.named(word, &heads)?;
+            if !found.iter().any(|known| known.tree == head.tree) {
+                found.push(head.clone());
+            }
+        }
+        if self.common.last {
+            if !words.is_empty() {
+                return Err(Failure::usage("--last and the id of a tree contradict each other")
+                    .hint("leave one of the two out"));
+            }
+            found.push(newest(heads, among)?);
+        }
+        Ok(found)
+    }
+
+    /// Words that name trees, and `--tree`.
+    pub(crate) fn words(&self, words: &[String]) -> Vec<String> {
+        words.iter().chain(&self.common.tree).cloned().collect()
+    }
+
+    /// All trees, archived ones included, newest first. What was passed over goes to stderr.
+    pub(crate) fn heads(&self) -> Result<Vec<TreeHead>, Failure> {
         let (heads, problems) = list(&self.store, self.mirror())?;
         for problem in problems {
             output::note(&format!("warning: {problem}"));
         }
-        if let Some(wanted) = &self.common.tree {
-            return self.named(&wanted.trim().to_ascii_lowercase(), &heads);
-        }
-        if self.common.last {
-            let newest = heads.first().map(|head| head.tree);
-            return newest.ok_or_else(|| Failure::usage("there is no tree yet").hint("`agent run \"…\"` makes one"));
-        }
-        let here = heads.iter().find(|head| head.cwd == self.cwd).map(|head| head.tree);
-        here.ok_or_else(|| self.not_here(&heads))
+        Ok(heads)
     }
 
-    fn named(&self, wanted: &str, heads: &[TreeHead]) -> Result<TreeId, Failure> {
+    fn named<'a>(&self, wanted: &str, heads: &'a [TreeHead]) -> Result<&'a TreeHead, Failure> {
+        let wanted = &*wanted.trim().to_ascii_lowercase();
         let fits: Vec<&TreeHead> =
             heads.iter().filter(|head| !wanted.is_empty() && head.tree.to_string().starts_with(wanted)).collect();
         match fits.as_slice() {
-            [head] => Ok(head.tree),
+            [head] => Ok(head),
             [] => {
                 let failure = Failure::usage(format!("no tree begins with `{}`", one_line(wanted, TITLE)));
                 let home = self.env.tilde(self.store.home());
@@ -50,6 +100,13 @@ impl Setting {
                 Err(failure.hint(format!("these:\n{}", self.rows(many.iter().copied()))))
             }
         }
+    }
+
+    /// That no tree was named where one must be.
+    pub(crate) fn none_named(&self, command: &str, heads: &[TreeHead]) -> Failure {
+        let failure = Failure::usage(format!("it is not said which tree to {command}"));
+        let failure = failure.hint(format!("give its id: agent {command} ID"));
+        if heads.is_empty() { failure } else { failure.hint(format!("these:\n{}", self.rows(heads.iter()))) }
     }
 
     /// No tree was made in this folder: one above it, or some elsewhere.
@@ -82,4 +139,20 @@ impl Setting {
         }
         rows.join("\n")
     }
+}
+
+/// The newest of those that are meant.
+fn newest(heads: Vec<TreeHead>, among: Among) -> Result<TreeHead, Failure> {
+    let none = match (among, heads.is_empty()) {
+        (Among::Used | Among::All, true) => Failure::usage("there is no tree yet").hint("`agent run \"…\"` makes one"),
+        (Among::Archived, _) => Failure::usage("no tree is archived").hint("`agent archive ID` archives one"),
+        (Among::Used | Among::All, false) => Failure::usage("every tree is archived")
+            .hint("`agent list --archived` lists them, `agent unarchive ID` brings one back"),
+    };
+    let meant = |head: &TreeHead| match among {
+        Among::Used => !head.archived,
+        Among::Archived => head.archived || head.partly,
+        Among::All => true,
+    };
+    heads.into_iter().find(meant).ok_or(none)
 }

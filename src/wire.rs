@@ -173,7 +173,7 @@ pub(crate) fn proxies(env: &Env) -> http::Proxies {
 }
 
 /// What this process says about itself to others who want its tree.
-fn this_process() -> OwnerHint {
+pub(crate) fn this_process() -> OwnerHint {
     let pid = std::process::id();
     let start_time = i32::try_from(pid).ok().and_then(exec::start_time).unwrap_or(0);
     OwnerHint { pid, start_time, socket: None }

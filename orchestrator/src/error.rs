@@ -84,6 +84,28 @@ pub enum TreeError {
     /// Nobody ever got that task.
     #[error("no agent of this tree has the task {0}")]
     NoTask(protocol::TaskId),
+    /// The tree is archived, or was when archiving it or bringing it back broke off.
+    #[error("the tree {0} is archived, so nothing can be done in it")]
+    Archived(TreeId),
+    /// Somebody has begun to delete the tree.
+    #[error("the tree {0} is deleted, but for what is left because deleting it broke off")]
+    Deleting(TreeId),
+    /// A process of the tree cannot be ended.
+    #[error("processes of the tree {tree} cannot be ended: {}; end them, then give this command again", .commands.join(", "))]
+    Survives {
+        /// The tree.
+        tree: TreeId,
+        /// What they run.
+        commands: Vec<String>,
+    },
+    /// The rollouts of a deleted tree are gone, and their rows in the mirror are not.
+    #[error("the rollouts of the tree {tree} are gone, but not what lists know of it ({why}); give this command again")]
+    Remembered {
+        /// The tree.
+        tree: TreeId,
+        /// Why the rows are still there.
+        why: mirror::Trouble,
+    },
     /// The tree is being shut down.
     #[error("the tree is shutting down")]
     ShuttingDown,

@@ -1,6 +1,6 @@
 //! Looking at trees without driving them: nothing is locked and nothing is written.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use agent_graph::{Edge, Filter, Graph};
 use frontend::{Edge as ShownEdge, Listing, Row, Tokens};
@@ -20,6 +20,8 @@ const LINE: usize = 120;
 pub struct Snapshot {
     /// Its agents.
     pub listing: Listing,
+    /// How many of them are archived; all, unless archiving the tree or bringing it back broke off.
+    pub archived: usize,
     /// What could not be read. One sentence each.
     pub problems: Vec<String>,
 }
@@ -41,9 +43,14 @@ pub struct TreeHead {
     pub unread: usize,
     /// When any of its rollouts last grew.
     pub updated_at: Timestamp,
+    /// Whether it is archived.
+    pub archived: bool,
+    /// Whether it is in part: archiving it or bringing it back broke off.
+    #[serde(skip)]
+    pub partly: bool,
 }
 
-/// All trees, newest first, and what was passed over.
+/// All trees, archived ones included, newest first, and what was passed over.
 ///
 /// # Errors
 /// When the folder of the sessions cannot be listed.
@@ -53,10 +60,16 @@ pub fn list(store: &Store, mirror: &Mirror) -> Result<(Vec<TreeHead>, Vec<String
     problems.extend(catalogue.trouble.iter().map(ToString::to_string));
     problems.extend(unreadable(&catalogue));
     let mut trees: HashMap<TreeId, Vec<State>> = HashMap::new();
+    let mut archived: HashSet<ThreadId> = HashSet::new();
     for known in &catalogue.agents {
         trees.entry(known.summary.meta.session_id).or_default().push(State::from_summary(&known.summary));
+        archived.extend(known.is_archived().then_some(known.summary.meta.id));
     }
     let mut heads: Vec<TreeHead> = Vec::new();
+    for tree in store.deleting()? {
+        trees.remove(&tree);
+        problems.push(format!("deleting the tree {tree} broke off: `agent delete {tree}` finishes it"));
+    }
     for (tree, states) in trees {
         let Some(root) = states.iter().find(|state| state.meta.id == tree.root()) else {
             problems.push(format!(
@@ -66,7 +79,11 @@ pub fn list(store: &Store, mirror: &Mirror) -> Result<(Vec<TreeHead>, Vec<String
         };
         let (graph, _) = Graph::build(states.iter().map(graph_node));
         let open = states.iter().filter(|state| graph.is_reachable(state.meta.id)).count();
+        // The root goes last and comes back first: its place decides.
+        let is_archived = archived.contains(&root.meta.id);
         heads.push(TreeHead {
+            archived: is_archived,
+            partly: !is_archived && states.iter().any(|state| archived.contains(&state.meta.id)),
             tree,
             cwd: root.meta.cwd.clone(),
             title: one_line(root.first_task.as_deref().unwrap_or_default(), LINE),
@@ -91,6 +108,9 @@ pub fn snapshot(
     tree: TreeId,
     alive: impl Fn(&OwnerHint) -> bool,
 ) -> Result<Snapshot, TreeError> {
+    if store.is_deleting(tree) {
+        return Err(TreeError::Deleting(tree));
+    }
     let catalogue = mirror.catalogue(store, Some(tree))?;
     if catalogue.agents.is_empty() {
         return Err(TreeError::NoTree(tree));
@@ -113,7 +133,8 @@ pub fn snapshot(
         Some(row(state, skipped.get(&thread).copied().unwrap_or(0), parent, owned))
     });
     let agents = rows.collect();
-    Ok(Snapshot { listing: Listing { tree, root, budget: spending(&states, tree), agents }, problems })
+    let listing = Listing { tree, root, budget: spending(&states, tree), agents };
+    Ok(Snapshot { listing, archived: catalogue.archived, problems })
 }
 
 /// What all agents have spent of the budget that the root's rollout names.

@@ -64,9 +64,16 @@ impl Tree {
         let copied =
             options.store.owner(id).is_some_and(|last| last.pid != options.owner.pid && (options.alive)(&last));
         let lock = options.store.lock(id, &options.owner)?;
+        if options.store.is_deleting(id) {
+            return Err(TreeError::Deleting(id));
+        }
         options.store.keep(id.root());
         // Under the lock: nobody spawns in this tree any more.
         let catalogue = options.mirror.catalogue(&options.store, Some(id))?;
+        // One is enough: a tree without it would go on as if that agent had never been. See `shelf`.
+        if catalogue.archived > 0 {
+            return Err(TreeError::Archived(id));
+        }
         let mut problems: Vec<String> = catalogue.trouble.iter().map(ToString::to_string).collect();
         let mut order: Vec<ThreadId> = Vec::new();
         let mut found: HashMap<ThreadId, Found> = HashMap::new();

@@ -1,7 +1,7 @@
 //! `agent interrupt` and `agent close`.
 
 use frontend::{Op, Reply};
-use orchestrator::By;
+use orchestrator::{By, TreeError};
 use protocol::AgentPath;
 
 use super::drive::Drive;
@@ -15,7 +15,11 @@ use crate::wire::{Setting, alive};
 
 pub(super) async fn interrupt(setting: Setting, args: Interrupt) -> Result<u8, Failure> {
     let path = who::agent(&args.path)?;
-    let id = setting.tree()?;
+    let head = setting.head()?;
+    let id = head.tree;
+    if head.archived || head.partly {
+        return Err(TreeError::Archived(id).into());
+    }
     // A tree that nobody drives has no turn: there is nothing to take over for.
     let driven = setting.store.owner(id).is_some_and(|hint| hint.pid != 0 && alive(&hint));
     let reached = if driven {

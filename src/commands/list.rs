@@ -1,8 +1,8 @@
 //! `agent list`.
 
-use orchestrator::list as trees;
 use stdx::one_line;
 
+use crate::cli::List;
 use crate::exit::{self, Failure};
 use crate::output;
 use crate::wire::Setting;
@@ -10,19 +10,26 @@ use crate::wire::Setting;
 /// Characters of a title in the listing.
 const TITLE: usize = 60;
 
-pub(super) fn list(setting: &Setting) -> Result<u8, Failure> {
-    let (heads, problems) = trees(&setting.store, setting.mirror())?;
-    for problem in problems {
-        output::note(&format!("warning: {problem}"));
-    }
+pub(super) fn list(setting: &Setting, args: &List) -> Result<u8, Failure> {
+    let all = setting.heads()?;
+    // A tree that is archived in part is in both lists, until one of both ways is finished.
+    let (heads, others): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|head| if args.archived { head.archived || head.partly } else { !head.archived });
     if setting.common.json {
         let json = serde_json::to_string(&heads);
         output::answer(&json.map_err(|error| Failure::internal(format!("the list has no JSON form: {error}")))?);
         return Ok(exit::DONE);
     }
-    if heads.is_empty() {
+    let archived = match others.len() {
+        _ if args.archived => None,
+        0 => None,
+        1 => Some("1 more is archived: agent list --archived".to_owned()),
+        many => Some(format!("{many} more are archived: agent list --archived")),
+    };
+    if heads.is_empty() && args.archived {
+        output::note("no tree is archived; `agent archive ID` archives one");
+    } else if heads.is_empty() && archived.is_none() {
         output::note("there is no tree yet; `agent run \"…\"` makes one");
-        return Ok(exit::DONE);
     }
     let mut text = String::new();
     for head in &heads {
@@ -32,8 +39,12 @@ pub(super) fn list(setting: &Setting) -> Result<u8, Failure> {
         let unread = if head.unread > 0 { format!(", {} unread", head.unread) } else { String::new() };
         let closed = if head.open == 0 { "closed".to_owned() } else { format!("{agents}{unread}") };
         let folder = setting.env.tilde(&head.cwd);
-        text += &format!("{}  {when}  {closed:20}  {}  {folder}\n", head.tree, one_line(&head.title, TITLE));
+        let partly = if head.partly { "  (archived in part)" } else { "" };
+        text += &format!("{}  {when}  {closed:20}  {}  {folder}{partly}\n", head.tree, one_line(&head.title, TITLE));
     }
     output::answer(&text);
+    if let Some(archived) = archived {
+        output::note(&archived);
+    }
     Ok(exit::DONE)
 }

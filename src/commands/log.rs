@@ -43,6 +43,10 @@ pub(super) async fn log(setting: &Setting, args: &Log) -> Result<u8, Failure> {
     if !args.follow {
         return Ok(exit::DONE);
     }
+    if rollout::is_packed(&file) {
+        output::note(&format!("this tree is archived, so nothing more comes; `agent unarchive {tree}` brings it back"));
+        return Ok(exit::DONE);
+    }
     let mut size = length(&file);
     let mut interrupts = Interrupts::listen();
     loop {

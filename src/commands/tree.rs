@@ -43,6 +43,10 @@ pub(super) async fn look(setting: &Setting, id: TreeId) -> Result<Listing, Failu
     for problem in &snapshot.problems {
         output::note(&format!("warning: {problem}"));
     }
+    if snapshot.archived > 0 {
+        let part = if snapshot.archived < snapshot.listing.agents.len() { " in part" } else { "" };
+        output::note(&format!("this tree is archived{part}; `agent unarchive {id}` brings it back"));
+    }
     Ok(snapshot.listing)
 }
 

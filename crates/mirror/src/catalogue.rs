@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use protocol::{ThreadId, TreeId};
-use rollout::{Error, FileFacts, Files, Identity, Problem, SessionMeta, Store, Summary, Unborn};
+use rollout::{Error, FileFacts, Files, Identity, Problem, SessionMeta, Store, Summary, Unborn, is_packed};
 
 use crate::change::{Change, Mark};
 use crate::gone::gone;
@@ -21,6 +21,8 @@ pub struct Catalogue {
     /// Files and folders that were passed over, of whatever tree; and rollouts of the trees listed here that were there
     /// and are gone.
     pub problems: Vec<Problem>,
+    /// How many agents are archived, those included whose packed file cannot be read.
+    pub archived: usize,
     /// How many agents were taken from their row.
     pub from_index: usize,
     /// How many files were read.
@@ -47,6 +49,13 @@ struct Listing<'a> {
     /// Whether notes may wait for room.
     patient: bool,
     catalogue: Catalogue,
+}
+
+impl Known {
+    /// Whether its rollout is packed, so that its tree has to be brought back before anybody drives it.
+    pub fn is_archived(&self) -> bool {
+        is_packed(&self.summary.file)
+    }
 }
 
 impl Mirror {
@@ -87,7 +96,9 @@ impl Mirror {
             let mut missing = Vec::new();
             for (thread, stored) in rows {
                 match stored {
-                    Stored::Row { summary: Some(summary), .. } if !is_aside(store, &summary) => missing.push(*summary),
+                    Stored::Row { summary: Some(summary), .. } if is_missed(store, &summary) => missing.push(*summary),
+                    // It is on its way from one place to the other at this moment.
+                    Stored::Row { summary: Some(summary), .. } if store.is_somewhere(&summary.file) => {}
                     Stored::Row { mark, .. } => listing.note(thread, Change::listed(Some(mark), None)),
                     Stored::Elsewhere => {}
                 }
@@ -100,6 +111,11 @@ impl Mirror {
         }
         Ok(catalogue)
     }
+}
+
+/// Whether a file that is not there should be: nobody set it aside, moves it, or has begun to delete its tree.
+fn is_missed(store: &Store, summary: &Summary) -> bool {
+    !is_aside(store, summary) && !store.is_deleting(summary.meta.session_id) && !store.is_somewhere(&summary.file)
 }
 
 /// Whether a file was set aside as one that never became an agent's.
@@ -148,6 +164,7 @@ impl Listing<'_> {
             }
             Err(error) if error.is_shortage() => return Err(error),
             Err(error) => {
+                self.catalogue.archived += usize::from(is_packed(&facts.file));
                 self.catalogue.problems.push(Problem { file: facts.file.clone(), why: error.to_string() });
             }
         }
@@ -161,6 +178,7 @@ impl Listing<'_> {
     fn add(&mut self, facts: FileFacts, summary: Summary, trusted: bool) -> bool {
         let first = self.seen.insert(facts.thread);
         if first {
+            self.catalogue.archived += usize::from(is_packed(&facts.file));
             self.store.learn(facts.thread, facts.file);
             self.catalogue.agents.push(Known { summary, trusted });
         } else {

@@ -119,6 +119,24 @@ impl Mirror {
         answer.await.unwrap_or_else(ended)
     }
 
+    /// Forgets a tree whose rollouts are gone, and returns when that is written. To be called after they went: rows of
+    /// files that are there would be made anew by the next listing.
+    ///
+    /// # Errors
+    /// As [`Mirror::flush`]. Then some rows may still be there.
+    pub async fn forget(&self, tree: TreeId) -> Result<(), Trouble> {
+        // What waits to be written first, so that no row comes after this.
+        self.flush().await?;
+        let (stored, mended) = self.stored(Some(tree))?;
+        for (thread, stored) in stored {
+            if let Stored::Row { mark, .. } = stored {
+                self.note_listed(thread, Change::listed(Some(mark), None), true);
+            }
+        }
+        mended.map_or(Ok(()), Err)?;
+        self.flush().await
+    }
+
     /// What the mirror has of one tree, or of all, in no order. Rows may lag behind their files; those that are not as
     /// they were written are left out. Blocks.
     ///

@@ -3,7 +3,7 @@
 use std::fs;
 
 use protocol::{Mail, ThreadId};
-use rollout::{Edge, Summary, checksum};
+use rollout::{Edge, Summary, checksum, is_packed};
 use rusqlite::{Transaction, TransactionBehavior, named_params, params};
 use stdx::{AbsPath, one_line};
 
@@ -64,9 +64,10 @@ pub(crate) fn apply<'a>(
     Ok(())
 }
 
-/// The mirror is never ahead: of a file that has gone, or is shorter than this says, nothing is kept.
+/// The mirror is never ahead: of a file that has gone, or is shorter than this says, nothing is kept. A packed one is
+/// shorter and never changes.
 fn is_behind_its_file(summary: &Summary) -> bool {
-    fs::metadata(&summary.file).is_ok_and(|facts| facts.len() >= summary.bytes)
+    fs::metadata(&summary.file).is_ok_and(|facts| facts.len() >= summary.bytes || is_packed(&summary.file))
 }
 
 fn remove(batch: &Transaction<'_>, thread: ThreadId, mark: Mark) -> Result<(), Fault> {

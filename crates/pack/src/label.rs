@@ -41,8 +41,7 @@ impl Label {
             let bytes = frame.get(16 + 8 * n..)?.first_chunk()?;
             Some(u64::from_le_bytes(*bytes))
         };
-        let label =
-            Self { bytes: number(0)?, ordinal: number(1)?, last_line_bytes: number(2)?, checksum: number(3)? };
+        let label = Self { bytes: number(0)?, ordinal: number(1)?, last_line_bytes: number(2)?, checksum: number(3)? };
         (label.frame() == *frame).then_some(label)
     }
 }

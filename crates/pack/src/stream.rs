@@ -57,7 +57,7 @@ impl<W: Write> fmt::Debug for Packer<W> {
     }
 }
 
-/// Reads a packed text. What is damaged or cut short is an error and never the end.
+/// Reads a packed text. What is damaged or cut short is an error of the kind `InvalidData` and never the end.
 pub struct Unpacker<R: BufRead> {
     decoder: read::Decoder<'static, R>,
     /// Whether a byte has come out.
@@ -76,11 +76,16 @@ impl<R: BufRead> Unpacker<R> {
 
 impl<R: BufRead> Read for Unpacker<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.decoder.read(buffer)?;
+        let damage = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
+        let read = self.decoder.read(buffer).map_err(|error| match error.raw_os_error() {
+            // What the system says is about the source and not about what is in it.
+            Some(_) => error,
+            None => damage(error.to_string()),
+        })?;
         self.begun |= read > 0;
         if !self.begun && !buffer.is_empty() {
             // A file that was cut to nothing has no frame that could be incomplete.
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "there is nothing in it"));
+            return Err(damage("there is nothing in it".to_owned()));
         }
         Ok(read)
     }

@@ -17,7 +17,9 @@ fn unpacked(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
 }
 
 fn text() -> Vec<u8> {
-    (0..30_000_u32).flat_map(|n| format!("{{\"ordinal\":{n},\"payload\":{}}}\n", n.wrapping_mul(2_654_435_761)).into_bytes()).collect()
+    (0..30_000_u32)
+        .flat_map(|n| format!("{{\"ordinal\":{n},\"payload\":{}}}\n", n.wrapping_mul(2_654_435_761)).into_bytes())
+        .collect()
 }
 
 #[test]
@@ -51,7 +53,8 @@ fn damage_is_told() {
     let bytes = packed(&text, None);
     let cuts = (0..200).chain((200..bytes.len()).step_by(997)).chain([bytes.len() - 4, bytes.len() - 1]);
     for cut in cuts {
-        assert!(unpacked(&bytes[..cut]).is_err(), "cut to {cut} of {}", bytes.len());
+        let error = unpacked(&bytes[..cut]).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::InvalidData, "cut to {cut} of {}: {error}", bytes.len());
     }
     for at in (0..64).chain((64..bytes.len()).step_by(997)).chain([bytes.len() - 1]) {
         let mut other = bytes.clone();
@@ -61,6 +64,9 @@ fn damage_is_told() {
     let mut other = bytes.clone();
     other[bytes.len() / 2] ^= 0x10;
     assert!(unpacked(&other).is_err());
+    let labelled = packed(&text, Some(&LABEL));
+    let label = &labelled[labelled.len() - Label::LEN..];
+    assert!(unpacked(label).is_err(), "a label is no text");
 }
 
 #[test]

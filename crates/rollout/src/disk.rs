@@ -28,7 +28,7 @@ pub trait Disk: Send + Sync {
     /// Renames a file.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Removes a file.
+    /// Removes a file, or a folder that is empty.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
     /// Opens an existing file to be read at any place.
@@ -151,7 +151,10 @@ impl Disk for RealDisk {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
+        match fs::remove_file(path) {
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => fs::remove_dir(path),
+            done => done,
+        }
     }
 
     fn open_read(&self, path: &Path) -> io::Result<Box<dyn ReadAt>> {

@@ -65,6 +65,30 @@ pub enum Error {
         /// The file.
         file: PathBuf,
     },
+    /// The file is packed: its tree is archived. It takes no lines.
+    #[error("`{}` is archived and takes no lines; bring its tree back with `agent unarchive`", .file.display())]
+    Archived {
+        /// The file.
+        file: PathBuf,
+    },
+    /// A packed file cannot be unpacked.
+    #[error("`{}` is damaged ({why}); put it back from a copy", .file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// A file could not be archived, brought back or removed. It is still where it was.
+    #[error("cannot {doing} `{}`, which stays as it is: {}", .file.display(), told(.source))]
+    Kept {
+        /// What was being done: a verb.
+        doing: &'static str,
+        /// With which file.
+        file: PathBuf,
+        /// What the system said.
+        source: Arc<io::Error>,
+    },
     /// A record has no JSON form.
     #[error("a `{kind}` line has no JSON form: {source}; this is a defect, please report it")]
     Encode {
@@ -124,14 +148,15 @@ impl Error {
     /// Whether the process or the machine has no descriptor left. That passes and says nothing about the file, which
     /// must not be taken for damaged or absent.
     pub fn is_shortage(&self) -> bool {
-        matches!(self, Self::Io { source, .. } | Self::Unsynced { source, .. } if is_shortage(source))
+        matches!(self, Self::Io { source, .. } | Self::Unsynced { source, .. } | Self::Kept { source, .. } if is_shortage(source))
     }
 }
 
 /// The error of a file that was found before: if it is not there now, it was removed since.
 pub(crate) fn lost(doing: &'static str, file: &std::path::Path, error: io::Error) -> Error {
-    match error.kind() {
-        io::ErrorKind::NotFound => Error::Removed { file: file.to_path_buf() },
+    match (error.kind(), crate::packed::damage(file, &error)) {
+        (io::ErrorKind::NotFound, _) => Error::Removed { file: file.to_path_buf() },
+        (_, Some(why)) => Error::Damaged { file: file.to_path_buf(), why },
         _ => Error::io(doing, file, error),
     }
 }

@@ -12,16 +12,20 @@
 //! Entry points: [`Store`] finds, makes and opens files; [`Writer`] appends; [`State`] is what a file says, and
 //! [`Summary`] what lists keep of it.
 
+mod archive;
 mod attach;
 mod back;
 mod check;
 mod checkpoint;
+mod delete;
 mod disk;
 mod error;
 mod front;
 mod line;
 mod lock;
 mod log;
+mod packed;
+mod pieces;
 mod read;
 mod record;
 mod scan;
@@ -33,12 +37,15 @@ mod sync;
 mod warm;
 mod writer;
 
+pub use archive::Moved;
 pub use check::{Checker, Finding, Rule, check};
 pub use checkpoint::{Checkpoint, Compacted, WorldState};
 pub use disk::{Disk, DiskFile, Entry, ReadAt, RealDisk};
 pub use error::Error;
 pub use line::{Line, decode, encode};
 pub use lock::{LockError, OwnerHint, OwnerLock};
+pub use packed::is_packed;
+pub use pieces::{Piece, Pieces};
 pub use read::{BadLine, Lines, Loaded, Tally};
 pub use record::{
     Budgets, EdgeRecord, EdgeStatus, EventRecord, ItemRecord, Limits, MailReturned, Record, SessionMeta, SpawnedBy,

@@ -10,8 +10,12 @@ use stdx::AbsPath;
 
 use crate::error::told;
 
-/// The file, never unlinked: two owners could otherwise hold locks on two files of one name.
+/// The file. It goes with its tree only, by the hand of whoever holds its lock: two owners could otherwise hold locks on
+/// two files of one name. Whoever had opened it by then gets the lock of a file without a name, and looks for another.
 const NAME: &str = "owner.lock";
+
+/// How often a lock is looked for whose file goes away meanwhile: a tree is deleted once.
+const TRIES: usize = 8;
 
 /// Bytes that are read of a hint.
 const MAX_HINT: u64 = 16 << 10;
@@ -75,6 +79,16 @@ fn who(owner: &OwnerHint) -> String {
 }
 
 pub(crate) fn lock(folder: &AbsPath, hint: &OwnerHint) -> Result<OwnerLock, LockError> {
+    for _ in 0..TRIES {
+        if let Some(lock) = try_lock(folder, hint)? {
+            return Ok(lock);
+        }
+    }
+    Err(LockError::Owned(self::hint(folder).unwrap_or_default()))
+}
+
+/// The lock; none when its file went away before it was ours.
+fn try_lock(folder: &AbsPath, hint: &OwnerHint) -> Result<Option<OwnerLock>, LockError> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -85,6 +99,9 @@ pub(crate) fn lock(folder: &AbsPath, hint: &OwnerHint) -> Result<OwnerLock, Lock
         ordinary(&path, &facts)?;
     }
     let opened = options().write(true).create(true).truncate(false).open(&path);
+    if opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) && !folder.exists() {
+        return Ok(None);
+    }
     let file = opened.map_err(|error| LockError::io(&path, error))?;
     ordinary(&path, &file.metadata().map_err(|error| LockError::io(&path, error))?)?;
     match file.try_lock() {
@@ -92,9 +109,37 @@ pub(crate) fn lock(folder: &AbsPath, hint: &OwnerHint) -> Result<OwnerLock, Lock
         Err(TryLockError::WouldBlock) => return Err(LockError::Owned(self::hint(folder).unwrap_or_default())),
         Err(TryLockError::Error(error)) => return Err(LockError::io(&path, error)),
     }
+    // Whoever deleted the tree held this lock until now, and has taken the file's name away.
+    if !is_at(&file, &path) {
+        return Ok(None);
+    }
     let lock = OwnerLock { file, path };
     lock.say(hint)?;
-    Ok(lock)
+    Ok(Some(lock))
+}
+
+/// Whether a file that was opened is still the one at its path.
+fn is_at(file: &File, path: &AbsPath) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let identity = |facts: &fs::Metadata| (facts.dev(), facts.ino());
+        let (held, there) = (file.metadata().ok(), fs::metadata(path).ok());
+        held.as_ref().map(identity).is_some_and(|held| there.as_ref().map(identity) == Some(held))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        path.exists()
+    }
+}
+
+/// Whether somebody has the lock at this moment. Leaves no trace.
+pub(crate) fn is_held(folder: &AbsPath) -> bool {
+    let path = folder.join(NAME);
+    let ordinary = fs::metadata(&path).is_ok_and(|facts| facts.is_file());
+    let file = if ordinary { options().open(&path).ok() } else { None };
+    file.is_some_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
 /// Opens to be read, for its owner only when it is made, and at once: nobody waits for the other end of a pipe.

@@ -8,9 +8,10 @@ use stdx::{AbsPath, Timestamp};
 
 use crate::error::{is_shortage, told};
 use crate::line::decode_envelope;
+use crate::packed::Place;
 use crate::read::Begin;
 use crate::source::{MAX_LINE, Source};
-use crate::{Disk, Entry, Error, SessionMeta, Summary, checksum, read};
+use crate::{Disk, Entry, Error, SessionMeta, Summary, checksum, packed, read};
 
 /// How long a file may say nothing while its agent is being made, in milliseconds: a minute, far more than two calls
 /// to the system take.
@@ -131,7 +132,8 @@ impl SessionMeta {
 pub(crate) fn thread_of(path: &Path) -> Option<ThreadId> {
     /// Length of a UUID in text.
     const ID: usize = 36;
-    let stem = path.file_name()?.to_str()?.strip_prefix("rollout-")?.strip_suffix(".jsonl")?;
+    let name = path.file_name()?.to_str()?.strip_prefix("rollout-")?;
+    let stem = name.strip_suffix(packed::ENDING).unwrap_or(name).strip_suffix(".jsonl")?;
     stem.get(stem.len().checked_sub(ID)?..)?.parse().ok()
 }
 
@@ -146,12 +148,13 @@ enum Passed {
 /// Calls `each` for every rollout, newest folder first, until it returns true. What is passed over goes to `passed`.
 fn walk(
     disk: &dyn Disk,
-    sessions: &AbsPath,
+    place: &Place,
     each: &mut dyn FnMut(ThreadId, Entry) -> Result<bool, Error>,
     passed: &mut dyn FnMut(&Path, Passed),
 ) -> Result<(), Error> {
     /// Year, month and day.
     const LEVELS: usize = 3;
+    let sessions = &place.folder;
     let top = match disk.list(sessions) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         listed => listed.map_err(|error| Error::io("list", &**sessions, error))?,
@@ -163,6 +166,8 @@ fn walk(
                 passed(&entry.path, Passed::Odd("a folder"));
             } else if !entry.file {
                 passed(&entry.path, Passed::Odd("a link that leads nowhere, a pipe or a device"));
+            } else if packed::is_packed(&entry.path) != place.packed {
+                passed(&entry.path, Passed::Odd(if place.packed { "not packed" } else { "packed" }));
             } else if each(thread, entry)? {
                 break;
             }
@@ -178,7 +183,7 @@ fn walk(
 }
 
 /// The file whose name carries `thread`.
-pub(crate) fn find(disk: &dyn Disk, sessions: &AbsPath, thread: ThreadId) -> Result<Option<AbsPath>, Error> {
+pub(crate) fn find(disk: &dyn Disk, place: &Place, thread: ThreadId) -> Result<Option<AbsPath>, Error> {
     let mut file = None;
     let mut each = |id, entry: Entry| {
         if id == thread {
@@ -186,7 +191,7 @@ pub(crate) fn find(disk: &dyn Disk, sessions: &AbsPath, thread: ThreadId) -> Res
         }
         Ok(file.is_some())
     };
-    walk(disk, sessions, &mut each, &mut |path, passed| {
+    walk(disk, place, &mut each, &mut |path, passed| {
         if let Some(Problem { file, why }) = problem(path, &passed) {
             tracing::warn!(%file, why, "passed over");
         }
@@ -195,7 +200,7 @@ pub(crate) fn find(disk: &dyn Disk, sessions: &AbsPath, thread: ThreadId) -> Res
 }
 
 /// The first write of every file.
-pub(crate) fn scan(disk: &dyn Disk, sessions: &AbsPath) -> Result<Scan, Error> {
+pub(crate) fn scan(disk: &dyn Disk, place: &Place) -> Result<Scan, Error> {
     let mut scan = Scan::default();
     let mut odd = Vec::new();
     let mut each = |thread, entry| {
@@ -212,7 +217,7 @@ pub(crate) fn scan(disk: &dyn Disk, sessions: &AbsPath) -> Result<Scan, Error> {
         }
         Ok(false)
     };
-    walk(disk, sessions, &mut each, &mut |path, passed| odd.extend(problem(path, &passed)))?;
+    walk(disk, place, &mut each, &mut |path, passed| odd.extend(problem(path, &passed)))?;
     scan.problems.extend(odd);
     scan.heads.sort_by(|a, b| a.file.cmp(&b.file));
     for twin in twins(&mut scan.heads) {
@@ -236,14 +241,14 @@ fn facts(thread: ThreadId, entry: Entry) -> Option<FileFacts> {
 }
 
 /// Every file by name and length.
-pub(crate) fn files(disk: &dyn Disk, sessions: &AbsPath) -> Result<Files, Error> {
+pub(crate) fn files(disk: &dyn Disk, place: &Place) -> Result<Files, Error> {
     let Files { mut files, mut problems, .. } = Files::default();
     let mut complete = true;
     let mut each = |thread, entry| {
         files.extend(facts(thread, entry));
         Ok(false)
     };
-    walk(disk, sessions, &mut each, &mut |path, passed| {
+    walk(disk, place, &mut each, &mut |path, passed| {
         complete &= matches!(passed, Passed::Odd(_));
         problems.extend(problem(path, &passed));
     })?;
@@ -261,7 +266,10 @@ pub(crate) fn identify(disk: &dyn Disk, facts: &FileFacts) -> Result<Identity, E
         Ok(Begin::Unborn(tree)) => Identity::Unborn(Unborn { file: file.clone(), thread: *thread, tree }),
         Ok(Begin::Headless(why)) => odd(why),
         Err(error) if is_shortage(&error) => return Err(Error::io("read", &**file, error)),
-        Err(error) => odd(format!("it cannot be read: {}", told(&error))),
+        Err(error) => match packed::damage(file, &error) {
+            Some(why) => odd(format!("it is damaged ({why}); put it back from a copy")),
+            None => odd(format!("it cannot be read: {}", told(&error))),
+        },
     })
 }
 
@@ -285,7 +293,7 @@ fn twins(heads: &mut Vec<Head>) -> Vec<Head> {
 }
 
 /// Reads a file as far as it takes to know what it begins with.
-fn head(disk: &dyn Disk, file: &AbsPath) -> std::io::Result<Begin> {
+pub(crate) fn head(disk: &dyn Disk, file: &AbsPath) -> std::io::Result<Begin> {
     read::begin(&Source::open(disk, file)?)
 }
 

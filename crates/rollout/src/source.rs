@@ -10,6 +10,7 @@ use std::path::Path;
 use memchr::{memchr, memrchr};
 
 use crate::front::{FRONT, Front};
+use crate::packed::{self, is_packed};
 use crate::{Disk, ReadAt};
 
 /// Bytes of one line that are taken into memory, 64 MiB. Longer ones are passed over as unreadable, and no writer of
@@ -27,14 +28,16 @@ const CHUNK: usize = 256 << 10;
 pub(crate) struct Source {
     reader: Box<dyn ReadAt>,
     len: u64,
+    /// Whether it can only be read forwards without reading it many times.
+    forwards: bool,
 }
 
 impl Source {
     /// Opens a rollout to be read. Every reader of rollouts comes through here.
     pub(crate) fn open(disk: &dyn Disk, file: &Path) -> io::Result<Self> {
-        let reader = disk.open_read(file)?;
+        let reader = packed::open(disk, file)?;
         let len = reader.size()?;
-        Ok(Self { reader, len })
+        Ok(Self { reader, len, forwards: is_packed(file) })
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -73,8 +76,12 @@ impl Source {
         Ok(done)
     }
 
-    /// Where lines begin, from the end of the file on, that `wanted` says yes to when it sees how they begin.
+    /// Where lines begin, from the end of the file on, that `wanted` says yes to when it sees how they begin. Nothing is
+    /// found in a packed file: it is read from its beginning.
     pub(crate) fn backwards(&self, mut wanted: impl FnMut(u64, &[u8]) -> io::Result<bool>) -> io::Result<Option<u64>> {
+        if self.forwards {
+            return Ok(None);
+        }
         let mut window = vec![0; usize::try_from(self.len).unwrap_or(usize::MAX).min(4 * CHUNK) + FRONT];
         let step = window.len() - FRONT;
         let mut end = self.len;

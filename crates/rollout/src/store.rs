@@ -13,6 +13,7 @@ use stdx::AbsPath;
 
 use crate::error::lost;
 use crate::log::{Log, as_written};
+use crate::packed::{Place, is_packed};
 use crate::source::Source;
 use crate::sync::Syncer;
 use crate::warm::Warm;
@@ -20,7 +21,7 @@ use crate::{
     Disk, Error, FileEnd, FileFacts, Files, Head, Identity, Line, Lines, Loaded, LockError, OwnerHint, OwnerLock,
     Record, Scan, SessionMeta, State, Summary, Tally, Writer,
 };
-use crate::{back, lock, read, scan};
+use crate::{back, lock, packed, read, scan};
 
 /// The rollouts under one home. Cheap to clone. Methods that are not `async` block.
 #[derive(Clone)]
@@ -77,8 +78,9 @@ impl Store {
         &self.inner.warm
     }
 
-    fn sessions(&self) -> AbsPath {
-        self.inner.home.join("sessions")
+    /// Where the rollouts in use are.
+    pub(crate) fn sessions(&self) -> Place {
+        Place { folder: self.inner.home.join("sessions"), packed: false }
     }
 
     fn slot(&self, thread: ThreadId) -> Arc<Slot> {
@@ -109,7 +111,7 @@ impl Store {
 
     fn day_folder(&self, meta: &SessionMeta) -> AbsPath {
         let (year, month, day) = meta.timestamp.date();
-        self.sessions().join(format!("{year:04}")).join(format!("{month:02}")).join(format!("{day:02}"))
+        self.sessions().folder.join(format!("{year:04}")).join(format!("{month:02}")).join(format!("{day:02}"))
     }
 
     fn make(&self, day: &AbsPath, mut meta: SessionMeta, rest: Vec<Record>) -> Result<Arc<Log>, Error> {
@@ -216,6 +218,9 @@ impl Store {
     ) -> Result<(Loaded, Arc<Log>), Error> {
         let disk = &self.inner.disk;
         let file = self.file_of(thread, slot)?;
+        if is_packed(&file) {
+            return Err(Error::Archived { file: file.to_path_buf() });
+        }
         let source = self.source(&file)?;
         let mut loaded = match self.take_read(thread, &file, source.len()) {
             Some(loaded) => loaded,
@@ -271,7 +276,7 @@ impl Store {
     /// # Errors
     /// When there is no such agent or the file cannot be read.
     pub fn read(&self, thread: ThreadId) -> Result<Lines, Error> {
-        let file = self.file(thread)?;
+        let file = self.present(&self.file(thread)?);
         let source = self.source(&file)?;
         read::lines(thread, file.clone(), &source).map_err(|error| lost("read", &file, error))
     }
@@ -281,7 +286,7 @@ impl Store {
     /// # Errors
     /// When there is no such agent or the file cannot be read.
     pub fn known(&self, thread: ThreadId) -> Result<HashSet<MailId>, Error> {
-        let file = self.file(thread)?;
+        let file = self.present(&self.file(thread)?);
         let source = self.source(&file)?;
         read::known(&source).map_err(|error| lost("read", &file, error))
     }
@@ -291,7 +296,7 @@ impl Store {
     /// # Errors
     /// When there is no such agent or the file cannot be read.
     pub fn ended(&self, thread: ThreadId, task: TaskId) -> Result<Option<TaskEnd>, Error> {
-        let file = self.file(thread)?;
+        let file = self.present(&self.file(thread)?);
         let source = self.source(&file)?;
         read::ended(&source, task).map_err(|error| lost("read", &file, error))
     }
@@ -318,13 +323,16 @@ impl Store {
             return Ok(file.clone());
         }
         let file = self.find(thread)?;
-        let _ = slot.file.set(file.clone());
+        // A packed one is on its way to another name as soon as its tree is wanted.
+        if !is_packed(&file) {
+            let _ = slot.file.set(file.clone());
+        }
         Ok(file)
     }
 
     fn find(&self, thread: ThreadId) -> Result<AbsPath, Error> {
-        scan::find(&*self.inner.disk, &self.sessions(), thread)?
-            .ok_or_else(|| Error::Missing { thread, folder: self.sessions().to_path_buf() })
+        let missing = || Error::Missing { thread, folder: self.sessions().folder.to_path_buf() };
+        self.find_anywhere(thread)?.ok_or_else(missing)
     }
 
     /// The first lines of every rollout. Files that cannot be read are listed, never fatal.
@@ -332,19 +340,20 @@ impl Store {
     /// # Errors
     /// When the folder of the sessions exists and cannot be listed, or there is no descriptor to read with.
     pub fn scan(&self) -> Result<Scan, Error> {
-        let scan = scan::scan(&*self.inner.disk, &self.sessions())?;
-        for head in &scan.heads {
+        let scan = self.scan_anywhere()?;
+        for head in scan.heads.iter().filter(|head| !is_packed(&head.file)) {
             let _ = self.slot(head.meta.id).file.set(head.file.clone());
         }
         Ok(scan)
     }
 
-    /// Every rollout by name and length. Nothing is opened, so some may turn out not to be an agent's.
+    /// Every rollout by name and length, those of archived trees included; of a file that is in both places the one that
+    /// is in use. Nothing is opened, so some may turn out not to be an agent's.
     ///
     /// # Errors
     /// As [`Store::scan`].
     pub fn files(&self) -> Result<Files, Error> {
-        scan::files(&*self.inner.disk, &self.sessions())
+        self.files_anywhere()
     }
 
     /// Whose file this is, by its first write. What cannot be read, does not begin as a rollout, or is named after
@@ -353,7 +362,7 @@ impl Store {
     /// # Errors
     /// When there is no descriptor to read it with, so that nothing can be said about it.
     pub fn identify(&self, facts: &FileFacts) -> Result<Identity, Error> {
-        scan::identify(&*self.inner.disk, facts)
+        scan::identify(&*self.inner.disk, &self.present_facts(facts))
     }
 
     /// As [`Store::load`], of a file that was listed. Stays at hand if [`Store::keep`] asked for it.
@@ -361,7 +370,7 @@ impl Store {
     /// # Errors
     /// As [`Store::load`].
     pub fn load_listed(&self, facts: &FileFacts) -> Result<Loaded, Error> {
-        let loaded = self.load_file(&facts.file)?;
+        let loaded = self.load_file(&self.present(&facts.file))?;
         self.keep_read(&loaded);
         Ok(loaded)
     }
@@ -371,14 +380,17 @@ impl Store {
     pub fn tail_matches(&self, facts: &FileFacts, summary: &Summary) -> bool {
         summary.version == Summary::VERSION
             && summary.meta.id == facts.thread
-            && summary.bytes == facts.bytes
-            && scan::ends_as(&*self.inner.disk, &facts.file, summary)
+            && if is_packed(&facts.file) {
+                packed::ends_as(&*self.inner.disk, &facts.file, facts.bytes, summary)
+            } else {
+                summary.bytes == facts.bytes && scan::ends_as(&*self.inner.disk, &facts.file, summary)
+            }
     }
 
     /// Tells where an agent's file is, so that nobody has to look for it. A file whose name does not carry the id is
     /// not believed, and what is known already stays.
     pub fn learn(&self, thread: ThreadId, file: AbsPath) {
-        if scan::thread_of(&file) == Some(thread) {
+        if scan::thread_of(&file) == Some(thread) && !is_packed(&file) {
             let _ = self.slot(thread).file.set(file);
         }
     }
@@ -406,6 +418,11 @@ impl Store {
         }
         self.inner.slots.retain(|_, slot| slot.file.get() != Some(file));
         Ok(aside)
+    }
+
+    /// Forgets where an agent's file was. Nobody may hold its writer.
+    pub(crate) fn forget_writer(&self, thread: ThreadId) {
+        self.inner.slots.remove(&thread);
     }
 
     /// Becomes the owner of a tree until the lock is dropped or the process ends, however it ends.

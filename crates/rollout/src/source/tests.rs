@@ -18,7 +18,7 @@ impl ReadAt for Bytes {
 }
 
 pub(crate) fn source(bytes: &[u8]) -> Source {
-    Source { len: bytes.len() as u64, reader: Box::new(Bytes(bytes.to_vec())) }
+    Source { len: bytes.len() as u64, reader: Box::new(Bytes(bytes.to_vec())), forwards: false }
 }
 
 /// Offset, length, and whether it is whole, of every line; and where reading ended.
