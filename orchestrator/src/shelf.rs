@@ -99,9 +99,11 @@ pub async fn unarchive(store: &Store, mirror: &Mirror, owner: &OwnerHint, id: Tr
     known(store, id)?;
     let _lock = store.lock(id, owner)?;
     let pieces = known(store, id)?;
-    for packed in pieces.pieces.iter().filter(|piece| piece.is_archived()).filter_map(|piece| piece.packed.as_ref()) {
-        store.verify_packed(packed)?;
-    }
+    let archived = pieces.pieces.iter().filter(|piece| piece.is_archived());
+    archived
+        .filter_map(|piece| piece.packed.as_ref())
+        .chain(&pieces.damaged)
+        .try_for_each(|f| store.verify_packed(f))?;
     let changed = pieces.pieces.iter().any(|piece| piece.packed.is_some());
     for piece in &pieces.pieces {
         store.unarchive(piece)?;
@@ -136,7 +138,8 @@ pub async fn delete(options: &Options, id: TreeId) -> Result<Shelved, TreeError>
     }
     store.begin_deleting(id)?;
     pieces.pieces.iter().rev().try_for_each(|piece| store.remove_piece(piece))?;
-    pieces.scraps.iter().try_for_each(|file| store.remove_scrap(file))?;
+    let scraps = pieces.scraps.iter().chain(pieces.damaged.iter().map(|facts| &facts.file));
+    scraps.into_iter().try_for_each(|file| store.remove_scrap(file))?;
     store.settle(&pieces)?;
     match mirror.forget(id).await {
         Ok(()) => {}

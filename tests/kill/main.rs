@@ -2,8 +2,10 @@
 //!
 //! `tests` names the points; a new one is a line there. `case` is what a home goes through after a kill, `verify` what
 //! must hold at its end, `scene` the scenario with its model and its commands, `point` where a process is killed. `close`
-//! has scenarios of its own.
+//! and `archive` have scenarios of their own.
 
+#[cfg(test)]
+mod archive;
 #[cfg(test)]
 mod case;
 #[cfg(test)]

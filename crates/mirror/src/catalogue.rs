@@ -96,9 +96,12 @@ impl Mirror {
             let mut missing = Vec::new();
             for (thread, stored) in rows {
                 match stored {
-                    Stored::Row { summary: Some(summary), .. } if is_missed(store, &summary) => missing.push(*summary),
-                    // It is on its way from one place to the other at this moment.
-                    Stored::Row { summary: Some(summary), .. } if store.is_somewhere(&summary.file) => {}
+                    Stored::Row { summary: Some(summary), .. } if is_missed(store, &summary) => {
+                        // Otherwise it is on its way from one place to the other at this moment.
+                        if !store.is_somewhere(thread, &summary.file) {
+                            missing.push(*summary);
+                        }
+                    }
                     Stored::Row { mark, .. } => listing.note(thread, Change::listed(Some(mark), None)),
                     Stored::Elsewhere => {}
                 }
@@ -113,9 +116,9 @@ impl Mirror {
     }
 }
 
-/// Whether a file that is not there should be: nobody set it aside, moves it, or has begun to delete its tree.
+/// Whether a file that is not there should be: nobody set it aside or has begun to delete its tree.
 fn is_missed(store: &Store, summary: &Summary) -> bool {
-    !is_aside(store, summary) && !store.is_deleting(summary.meta.session_id) && !store.is_somewhere(&summary.file)
+    !is_aside(store, summary) && !store.is_deleting(summary.meta.session_id)
 }
 
 /// Whether a file was set aside as one that never became an agent's.
@@ -146,6 +149,10 @@ impl Listing<'_> {
                 return Ok(());
             }
             Identity::Odd(mut problem) => {
+                if let Some(tree) = self.store.labelled(facts).filter(|tree| self.tree.is_none_or(|of| of == *tree)) {
+                    self.catalogue.archived += 1;
+                    problem.why += &format!("; it is of the tree {tree}");
+                }
                 if let Some(SessionMeta { agent_path, session_id, .. }) = row {
                     problem.why += &format!("; it was the rollout of {agent_path} in the tree {session_id}");
                 }

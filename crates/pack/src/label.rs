@@ -8,8 +8,10 @@ const MARK: [u8; 8] = *b"rollout1";
 
 /// What is known of a text without unpacking it. It is for whoever compares it with what they know otherwise: nothing
 /// else vouches for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Label {
+    /// Whose it is: an id of the writer's.
+    pub owner: u128,
     /// Length of the text, in bytes.
     pub bytes: u64,
     /// Number of its last line.
@@ -21,13 +23,14 @@ pub struct Label {
 }
 
 impl Label {
-    /// Its length in the file, in bytes: the frame's head, the mark, four numbers.
-    pub const LEN: usize = 8 + MARK.len() + 32;
+    /// Its length in the file, in bytes: the frame's head, the mark, the id, four numbers.
+    pub const LEN: usize = 8 + MARK.len() + 16 + 32;
 
     pub(crate) fn frame(&self) -> [u8; Self::LEN] {
         let mut frame = [0; Self::LEN];
         let inside = u32::try_from(Self::LEN - 8).unwrap_or_default();
-        let head = SKIPPED.to_le_bytes().into_iter().chain(inside.to_le_bytes()).chain(MARK);
+        let head =
+            SKIPPED.to_le_bytes().into_iter().chain(inside.to_le_bytes()).chain(MARK).chain(self.owner.to_le_bytes());
         let numbers = [self.bytes, self.ordinal, self.last_line_bytes, self.checksum];
         let bytes = head.chain(numbers.into_iter().flat_map(u64::to_le_bytes));
         frame.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
@@ -37,11 +40,15 @@ impl Label {
     /// The label among the last bytes of a file, if there is one.
     pub fn at_end(bytes: &[u8]) -> Option<Self> {
         let frame: &[u8; Self::LEN] = bytes.last_chunk()?;
-        let number = |n: usize| {
-            let bytes = frame.get(16 + 8 * n..)?.first_chunk()?;
-            Some(u64::from_le_bytes(*bytes))
+        let (owner, numbers) = frame.get(16..)?.split_first_chunk()?;
+        let number = |n: usize| Some(u64::from_le_bytes(*numbers.get(8 * n..)?.first_chunk()?));
+        let label = Self {
+            owner: u128::from_le_bytes(*owner),
+            bytes: number(0)?,
+            ordinal: number(1)?,
+            last_line_bytes: number(2)?,
+            checksum: number(3)?,
         };
-        let label = Self { bytes: number(0)?, ordinal: number(1)?, last_line_bytes: number(2)?, checksum: number(3)? };
         (label.frame() == *frame).then_some(label)
     }
 }

@@ -2,7 +2,7 @@ use std::io::{Read as _, Write as _};
 
 use super::*;
 
-const LABEL: Label = Label { bytes: 7, ordinal: 2, last_line_bytes: 3, checksum: u64::MAX - 1 };
+const LABEL: Label = Label { owner: 1 << 100, bytes: 7, ordinal: 2, last_line_bytes: 3, checksum: u64::MAX - 1 };
 
 fn packed(text: &[u8], label: Option<&Label>) -> Vec<u8> {
     let mut packer = Packer::new(Vec::new(), text.len() as u64).unwrap();
@@ -39,7 +39,7 @@ fn a_label_is_believed_only_when_it_is_whole() {
     assert_eq!(Label::at_end(&bytes[bytes.len() - Label::LEN..]), Some(LABEL));
     assert_eq!(Label::at_end(&bytes[..bytes.len() - 1]), None);
     assert_eq!(Label::at_end(&bytes[bytes.len() - 8..]), None);
-    for at in bytes.len() - Label::LEN..bytes.len() - 32 {
+    for at in bytes.len() - Label::LEN..bytes.len() - 48 {
         let mut other = bytes.clone();
         other[at] ^= 1;
         assert_eq!(Label::at_end(&other), None, "its head and its mark");

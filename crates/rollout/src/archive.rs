@@ -13,7 +13,7 @@ use pack::{Label, Packer};
 use stdx::AbsPath;
 
 use crate::packed::{open_packed, open_plain};
-use crate::{Disk, DiskFile, Error, FileFacts, Piece, Pieces, Store};
+use crate::{Disk, DiskFile, Error, FileFacts, Piece, Pieces, Store, packed};
 
 /// What the name of a file ends in that is being written beside.
 const UNFINISHED: &str = ".tmp";
@@ -51,28 +51,30 @@ impl Store {
     /// When the disk does not take it or what was packed does not read back the same. Then the rollout is where it was.
     pub fn archive(&self, piece: &Piece) -> Result<Moved, Error> {
         let Some(plain) = &piece.plain else { return Ok(Moved::Before) };
-        let packed = self.other_of(plain)?;
+        let target = self.other_of(plain)?;
         let kept = |error| kept("archive", &plain.file, error);
         let disk = &**self.disk();
-        // What its last line is goes into the label, so that lists need not unpack it.
+        // How it ends goes into the label, so that lists need not unpack it.
         let end = self.load_listed(plain)?.end;
+        let unlike = packed::owned_by(piece.meta.session_id);
         let label = Label {
             bytes: end.bytes,
             ordinal: end.ordinal,
             last_line_bytes: end.last_line_bytes,
             checksum: end.checksum,
+            ..unlike
         };
-        // Nothing follows its last whole write: its owner has cut that off. Were it otherwise, no label says so.
-        let label = Some(label).filter(|_| end.bytes == plain.bytes);
-        let unfinished = self.begin(&packed).map_err(kept)?;
+        // Nothing follows its last whole write: its owner has cut that off. Were it otherwise, it has to be read.
+        let label = if end.bytes == plain.bytes { label } else { unlike };
+        let unfinished = self.begin(&target).map_err(kept)?;
         let pack = |file: &dyn DiskFile| {
             let mut packer = Packer::new(io::BufWriter::with_capacity(BLOCK, Sink(file)), plain.bytes)?;
             copy(&mut open_plain(disk, &plain.file)?, &mut packer)?;
-            packer.finish(label.as_ref())?.into_inner().map_err(io::IntoInnerError::into_error)?;
+            packer.finish(Some(&label))?.into_inner().map_err(io::IntoInnerError::into_error)?;
             Ok(())
         };
         let same = || same(&mut open_plain(disk, &plain.file)?, &mut open_packed(disk, &unfinished)?);
-        self.put(&unfinished, &packed, &pack, &same).map_err(kept)?;
+        self.put(&unfinished, &target, &pack, &same).map_err(kept)?;
         self.forget_writer(plain.thread);
         self.remove_all([&plain.file]).map_err(kept)?;
         Ok(Moved::Now)
@@ -102,7 +104,7 @@ impl Store {
                     Ok(())
                 };
                 let same = || same(&mut open_plain(disk, &unfinished)?, &mut open_packed(disk, &packed.file)?);
-                self.put(&unfinished, &plain, &unpack, &same).map_err(|error| self.damaged(packed, error))?;
+                self.put(&unfinished, &plain, &unpack, &same).map_err(|error| damaged(&packed.file, error))?;
             }
         }
         self.forget_writer(packed.thread);
@@ -116,7 +118,7 @@ impl Store {
     /// When it is damaged or cannot be read.
     pub fn verify_packed(&self, packed: &FileFacts) -> Result<(), Error> {
         let unpacked = || copy(&mut open_packed(&**self.disk(), &packed.file)?, &mut io::sink());
-        unpacked().map_err(|error| self.damaged(packed, error))
+        unpacked().map_err(|error| damaged(&packed.file, error))
     }
 
     /// Removes an agent's files, in both places. Not safe from a loss of power before [`Store::settle`]. Blocks.
@@ -151,7 +153,8 @@ impl Store {
                 folders.extend(file.parent());
             }
         }
-        folders.extend(pieces.scraps.iter().filter_map(AbsPath::parent));
+        let others = pieces.scraps.iter().chain(pieces.damaged.iter().map(|facts| &facts.file));
+        folders.extend(others.filter_map(AbsPath::parent));
         for folder in folders.iter().filter(|folder| self.disk().exists(folder)) {
             self.disk().sync_dir(folder).map_err(|error| Error::io("sync", &**folder, error))?;
         }
@@ -219,13 +222,13 @@ impl Store {
         }
         Ok(())
     }
+}
 
-    /// The error of unpacking.
-    fn damaged(&self, packed: &FileFacts, error: io::Error) -> Error {
-        match crate::packed::damage(&packed.file, &error) {
-            Some(why) => Error::Damaged { file: packed.file.to_path_buf(), why },
-            None => kept("bring back", &packed.file, error),
-        }
+/// The error of unpacking.
+fn damaged(file: &AbsPath, error: io::Error) -> Error {
+    match packed::damage(file, &error) {
+        Some(why) => Error::Damaged { file: file.to_path_buf(), why },
+        None => kept("bring back", file, error),
     }
 }
 

@@ -7,9 +7,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pack::{Label, Unpacker};
+use protocol::TreeId;
 use stdx::AbsPath;
 
-use crate::{Disk, ReadAt, Summary};
+use crate::{Disk, FileFacts, ReadAt, Summary};
 
 /// What the name of a packed rollout ends in.
 pub(crate) const ENDING: &str = ".zst";
@@ -78,9 +79,9 @@ struct Unpacked {
 impl Unpacked {
     fn new(file: Arc<dyn ReadAt>) -> io::Result<Self> {
         let unpacking = || Unpacker::new(windows(Arc::clone(&file)));
-        let bytes = match label(&*file)? {
-            Some(label) => label.bytes,
-            None => io::copy(&mut unpacking()?, &mut io::sink())?,
+        let bytes = match end_label(&*file)? {
+            Some(label) if label.bytes > 0 => label.bytes,
+            _ => io::copy(&mut unpacking()?, &mut io::sink())?,
         };
         let next = Mutex::new((0, unpacking()?));
         Ok(Self { file, bytes, next })
@@ -110,7 +111,7 @@ impl ReadAt for Unpacked {
 }
 
 /// What stands at the end of a packed file, if anything does.
-fn label(file: &dyn ReadAt) -> io::Result<Option<Label>> {
+fn end_label(file: &dyn ReadAt) -> io::Result<Option<Label>> {
     let Some(mut at) = file.size()?.checked_sub(Label::LEN as u64) else { return Ok(None) };
     let mut end = Vec::with_capacity(Label::LEN);
     let mut piece = [0; Label::LEN];
@@ -126,22 +127,25 @@ fn label(file: &dyn ReadAt) -> io::Result<Option<Label>> {
     Ok(Label::at_end(&end))
 }
 
-/// Whether a packed file of `bytes` bytes is still as a summary has it, by its label.
-pub(crate) fn ends_as(disk: &dyn Disk, file: &Path, bytes: u64, summary: &Summary) -> bool {
-    let label = disk.open_read(file).and_then(|file| {
-        let same = file.size()? == bytes;
-        Ok(label(&*file)?.filter(|_| same))
-    });
-    label.is_ok_and(|label| label == Some(label_of(summary)))
+/// Whether a packed file is still as a summary has it, by its label.
+pub(crate) fn ends_as(disk: &dyn Disk, facts: &FileFacts, summary: &Summary) -> bool {
+    let Summary { bytes, ordinal, last_line_bytes, checksum, .. } = *summary;
+    let label = Label { bytes, ordinal, last_line_bytes, checksum, ..owned_by(summary.meta.session_id) };
+    self::label(disk, facts) == Some(label)
 }
 
-fn label_of(summary: &Summary) -> Label {
-    Label {
-        bytes: summary.bytes,
-        ordinal: summary.ordinal,
-        last_line_bytes: summary.last_line_bytes,
-        checksum: summary.checksum,
+/// The label of a packed file.
+pub(crate) fn label(disk: &dyn Disk, facts: &FileFacts) -> Option<Label> {
+    let file = disk.open_read(&facts.file).ok()?;
+    if file.size().ok()? != facts.bytes {
+        return None;
     }
+    end_label(&*file).ok()?
+}
+
+/// The label of a rollout of this tree of which nothing else is said: no summary fits it.
+pub(crate) fn owned_by(tree: TreeId) -> Label {
+    Label { owner: tree.uuid().as_u128(), ..Label::default() }
 }
 
 /// Why a file could not be read, when that is because of what is in it and not because of the system.

@@ -11,7 +11,7 @@ use stdx::AbsPath;
 
 use crate::packed::{ENDING, Place, is_packed};
 use crate::read::Begin;
-use crate::{Entry, Error, FileFacts, Files, Identity, Problem, Scan, SessionMeta, Store, scan};
+use crate::{Entry, Error, FileFacts, Files, Identity, Problem, Scan, SessionMeta, Store, packed, scan};
 
 /// What the name of a file ends in that was set aside, after that of a rollout.
 const ASIDE: &str = ".jsonl.unborn";
@@ -32,6 +32,8 @@ pub struct Piece {
 pub struct Pieces {
     /// Parents before children, siblings as they were spawned.
     pub pieces: Vec<Piece>,
+    /// Packed files of this tree, by their labels, whose beginning cannot be unpacked.
+    pub damaged: Vec<FileFacts>,
     /// Files that were to be agents of this tree and never became any.
     pub scraps: Vec<AbsPath>,
     /// What could not be read, of whatever tree.
@@ -53,7 +55,7 @@ impl Piece {
 impl Pieces {
     /// Whether any agent's rollout is packed and nowhere in use: nobody may drive this tree.
     pub fn any_archived(&self) -> bool {
-        self.pieces.iter().any(Piece::is_archived)
+        !self.damaged.is_empty() || self.pieces.iter().any(Piece::is_archived)
     }
 
     /// Whether nothing is left to be packed.
@@ -73,6 +75,7 @@ fn joined(used: Files, mut archived: Files) -> Files {
     archived.files.retain(|facts| !here.contains(&facts.thread));
     let Files { mut files, mut problems, complete } = used;
     files.append(&mut archived.files);
+    files.sort_by(|a, b| a.file.cmp(&b.file));
     problems.append(&mut archived.problems);
     Files { files, problems, complete: complete && archived.complete }
 }
@@ -106,9 +109,15 @@ impl Store {
         FileFacts { file: self.present(&facts.file), ..facts.clone() }
     }
 
-    /// Whether a rollout is in either place.
-    pub fn is_somewhere(&self, file: &AbsPath) -> bool {
-        self.disk().exists(&self.present(file))
+    /// Whose a packed file says it is in its label, also when nothing of it can be unpacked.
+    pub fn labelled(&self, packed: &FileFacts) -> Option<TreeId> {
+        let label = if is_packed(&packed.file) { packed::label(&**self.disk(), packed) } else { None };
+        label.map(|label| TreeId::from(uuid::Uuid::from_u128(label.owner)))
+    }
+
+    /// Whether an agent's rollout, which was `file`, is in either place.
+    pub fn is_somewhere(&self, thread: ThreadId, file: &AbsPath) -> bool {
+        scan::thread_of(file) == Some(thread) && self.disk().exists(&self.present(file))
     }
 
     pub(crate) fn find_anywhere(&self, thread: ThreadId) -> Result<Option<AbsPath>, Error> {
@@ -130,6 +139,7 @@ impl Store {
         let unborn = scan.unborn.iter().map(|unborn| unborn.thread);
         let here: HashSet<ThreadId> = scan.heads.iter().map(|head| head.meta.id).chain(unborn).chain(odd).collect();
         scan.heads.extend(archived.heads.into_iter().filter(|head| !here.contains(&head.meta.id)));
+        scan.heads.sort_by(|a, b| a.file.cmp(&b.file));
         scan.unborn.extend(archived.unborn);
         scan.problems.extend(archived.problems);
         Ok(scan)
@@ -151,9 +161,9 @@ impl Store {
                 files[at] = Some(facts);
             }
         }
-        for [plain, packed] in both.into_values() {
+        for [plain, away] in both.into_values() {
             let mut whose = None;
-            for facts in plain.iter().chain(&packed) {
+            for facts in plain.iter().chain(&away) {
                 match scan::identify(&**self.disk(), facts)? {
                     Identity::Agent(meta) => {
                         whose = Some(meta);
@@ -161,11 +171,14 @@ impl Store {
                     }
                     Identity::Unborn(unborn) if unborn.tree == Some(tree) => found.scraps.push(unborn.file),
                     Identity::Unborn(_) => {}
-                    Identity::Odd(problem) => found.problems.push(problem),
+                    Identity::Odd(problem) => {
+                        found.damaged.extend((self.labelled(facts) == Some(tree)).then(|| facts.clone()));
+                        found.problems.push(problem);
+                    }
                 }
             }
             if let Some(meta) = whose.filter(|meta| meta.session_id == tree) {
-                found.pieces.push(Piece { meta: *meta, plain, packed });
+                found.pieces.push(Piece { meta: *meta, plain, packed: away });
             }
         }
         found.pieces.sort_by_cached_key(|piece| piece.meta.rank());

@@ -381,7 +381,7 @@ impl Store {
         summary.version == Summary::VERSION
             && summary.meta.id == facts.thread
             && if is_packed(&facts.file) {
-                packed::ends_as(&*self.inner.disk, &facts.file, facts.bytes, summary)
+                packed::ends_as(&*self.inner.disk, facts, summary)
             } else {
                 summary.bytes == facts.bytes && scan::ends_as(&*self.inner.disk, &facts.file, summary)
             }

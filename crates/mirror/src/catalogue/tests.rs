@@ -418,3 +418,103 @@ mod whatever_happens {
         }
     }
 }
+
+/// Packs all of a tree, or brings it back.
+fn shelve(home: &Home, n: u64, away: bool) {
+    let store = Store::new(home.path().clone(), std::sync::Arc::new(rollout::RealDisk));
+    let pieces = store.pieces(tree(n)).unwrap();
+    for piece in &pieces.pieces {
+        if away {
+            store.archive(piece).unwrap()
+        } else {
+            store.unarchive(piece).unwrap()
+        };
+    }
+    store.settle(&pieces).unwrap();
+}
+
+#[tokio::test]
+async fn an_archived_tree_is_known_by_its_rows_and_without_them() {
+    let home = Home::new();
+    home.tree(1, 4).await;
+    home.tree(20, 2).await;
+    let mirror = home.mirror();
+    home.catalogue(&mirror);
+    mirror.flush().await.unwrap();
+    let before = home.catalogue(&mirror);
+    shelve(&home, 1, true);
+    // Rows that were made of the plain files are borne out by the labels of the packed ones.
+    let catalogue = home.catalogue(&mirror);
+    assert_eq!((split(&catalogue), catalogue.archived), ((6, 0), 4));
+    for was in &before.agents {
+        let is = catalogue.agents.iter().find(|is| is.summary.meta.id == was.summary.meta.id).unwrap();
+        let unmoved = Summary { file: was.summary.file.clone(), ..is.summary.clone() };
+        assert_eq!(unmoved, was.summary, "nothing but the place has changed");
+    }
+    let of_tree = mirror.catalogue(&home.store, Some(tree(1))).unwrap();
+    assert_eq!((split(&of_tree), of_tree.archived), ((4, 0), 4));
+    assert!(of_tree.agents.iter().all(Known::is_archived));
+    let other = mirror.catalogue(&home.store, Some(tree(20))).unwrap();
+    assert_eq!((split(&other), other.archived), ((2, 0), 0));
+    // What was listed is noted with its new place, and told once more it changes nothing.
+    for known in catalogue.agents {
+        mirror.note(known.summary);
+    }
+    mirror.flush().await.unwrap();
+    assert_eq!(home.count("SELECT count(*) FROM threads WHERE file LIKE 'archived_sessions/%.jsonl.zst'"), 4);
+    assert_eq!(split(&home.catalogue(&mirror)), (6, 0));
+    // Without the mirror everything is read, and the rows come back.
+    drop(mirror);
+    fs::remove_file(home.database()).unwrap();
+    let mirror = home.mirror();
+    let catalogue = home.catalogue(&mirror);
+    assert_eq!((split(&catalogue), catalogue.archived), ((0, 6), 4));
+    mirror.flush().await.unwrap();
+    assert_eq!(split(&home.catalogue(&mirror)), (6, 0));
+    shelve(&home, 1, false);
+    let catalogue = home.catalogue(&mirror);
+    assert_eq!((split(&catalogue), catalogue.archived), ((6, 0), 0));
+}
+
+#[tokio::test]
+async fn an_archived_file_that_cannot_be_read_is_counted_and_told() {
+    let home = Home::new();
+    home.tree(1, 3).await;
+    shelve(&home, 1, true);
+    let file = home.store.scan().unwrap().heads[1].file.clone();
+    let bytes = fs::read(&file).unwrap();
+    // All of it is damaged, but for the label, by which it is told whose it is.
+    let mut damaged = bytes.clone();
+    damaged[9..bytes.len() - 100].fill(0);
+    fs::write(&file, damaged).unwrap();
+    let catalogue = Mirror::off().catalogue(&home.store, Some(tree(1))).unwrap();
+    assert_eq!((split(&catalogue), catalogue.archived), ((0, 2), 3));
+    let pieces = home.store.pieces(tree(1)).unwrap();
+    assert_eq!((pieces.pieces.len(), pieces.damaged.len()), (2, 1));
+    assert_eq!(Mirror::off().catalogue(&home.store, Some(tree(20))).unwrap().archived, 0);
+    assert_eq!((catalogue.agents.len(), catalogue.problems.len()), (2, 1));
+    assert!(catalogue.problems[0].why.contains("is damaged"), "{}", catalogue.problems[0]);
+}
+
+#[tokio::test]
+async fn a_deleted_tree_is_forgotten() {
+    let home = Home::new();
+    home.tree(1, 3).await;
+    home.tree(20, 2).await;
+    let mirror = home.mirror();
+    home.catalogue(&mirror);
+    mirror.flush().await.unwrap();
+    home.store.lock(tree(1), &rollout::OwnerHint::default()).unwrap();
+    home.store.begin_deleting(tree(1)).unwrap();
+    for piece in &home.store.pieces(tree(1)).unwrap().pieces {
+        home.store.remove_piece(piece).unwrap();
+    }
+    // While the mark is there nobody misses it.
+    assert_eq!(mirror.catalogue(&home.store, None).unwrap().problems, []);
+    mirror.forget(tree(1)).await.unwrap();
+    home.store.end_deleting(tree(1)).unwrap();
+    assert_eq!(home.count("SELECT count(*) FROM threads"), 2);
+    assert_eq!(home.count("SELECT count(*) FROM thread_spawn_edges"), 2);
+    let catalogue = mirror.catalogue(&home.store, None).unwrap();
+    assert_eq!((split(&catalogue), catalogue.problems), ((2, 0), Vec::new()));
+}

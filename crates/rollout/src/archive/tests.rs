@@ -231,7 +231,7 @@ async fn a_damaged_file_is_told_and_stays() {
         assert_eq!(fs::read(&*file).unwrap(), bad);
         is_whole(&home, true);
     }
-    // Whose it is cannot be told, but that it is there.
+    // Whose it is cannot be told without its label, but that it is there.
     let Problem { why, .. } = &home.again().scan().unwrap().problems[0];
     assert!(why.starts_with("it is damaged ("), "{why}");
 }
@@ -264,7 +264,7 @@ async fn who_looks_while_it_moves_sees_it() {
         assert!(matches!(looker.identify(facts).unwrap(), crate::Identity::Agent(_)));
         assert_eq!(looker.load_listed(facts).unwrap().end.bytes, text.len() as u64);
         assert!(!looker.read(facts.thread).unwrap().lines.is_empty());
-        assert!(looker.is_somewhere(&facts.file));
-        assert!(!looker.is_somewhere(&facts.file.join("nowhere")));
+        assert!(looker.is_somewhere(facts.thread, &facts.file));
+        assert!(!looker.is_somewhere(id(9), &facts.file));
     }
 }
