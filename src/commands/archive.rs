@@ -20,9 +20,8 @@ pub(super) async fn archive(setting: &Setting, args: &Archive) -> Result<u8, Fai
     let mut all = Each::new(heads.len());
     for head in &heads {
         let done = orchestrator::archive(options.clone(), head.tree).await;
-        all.done(setting, head.tree, done.map_err(Failure::from), |done| match done.changed {
-            true => format!("is archived: {}", sizes(done)),
-            false => "was archived already".to_owned(),
+        all.done(setting, head.tree, done.map_err(Failure::from), |done| {
+            if done.changed { format!("is archived: {}", sizes(done)) } else { "was archived already".to_owned() }
         })?;
     }
     Ok(all.code())

@@ -15,9 +15,8 @@ pub(super) async fn unarchive(setting: &Setting, args: &Unarchive) -> Result<u8,
     let mut all = Each::new(heads.len());
     for head in &heads {
         let done = orchestrator::unarchive(&setting.store, setting.mirror(), &this_process(), head.tree).await;
-        all.done(setting, head.tree, done.map_err(Failure::from), |done| match done.changed {
-            true => format!("is back: {}", sizes(done)),
-            false => "was not archived".to_owned(),
+        all.done(setting, head.tree, done.map_err(Failure::from), |done| {
+            if done.changed { format!("is back: {}", sizes(done)) } else { "was not archived".to_owned() }
         })?;
     }
     Ok(all.code())

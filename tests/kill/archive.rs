@@ -55,9 +55,10 @@ fn lines(home: &Home) -> BTreeMap<ThreadId, String> {
 fn names(home: &Home, place: &str) -> Vec<String> {
     fn below(folder: &Path, into: &mut Vec<String>) {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            match entry.path().is_dir() {
-                true => below(&entry.path(), into),
-                false => into.push(entry.file_name().to_string_lossy().into_owned()),
+            if entry.path().is_dir() {
+                below(&entry.path(), into);
+            } else {
+                into.push(entry.file_name().to_string_lossy().into_owned());
             }
         }
     }
@@ -66,12 +67,16 @@ fn names(home: &Home, place: &str) -> Vec<String> {
     names
 }
 
+fn ends_in(name: &str, ending: &str) -> bool {
+    name.ends_with(ending)
+}
+
 /// Where the three files are: in use, archived.
 fn places(home: &Home) -> (usize, usize) {
     let used = names(home, "sessions");
     let archived = names(home, "archived_sessions");
-    assert!(used.iter().all(|name| name.ends_with(".jsonl")), "{used:?}");
-    assert!(archived.iter().all(|name| name.ends_with(".jsonl.zst")), "{archived:?}");
+    assert!(used.iter().all(|name| ends_in(name, ".jsonl")), "{used:?}");
+    assert!(archived.iter().all(|name| ends_in(name, ".jsonl.zst")), "{archived:?}");
     (used.len(), archived.len())
 }
 
@@ -193,7 +198,7 @@ fn archiving_what_a_crash_left() {
         let copy = scene.copy();
         run_killed(&copy, &["archive", &tree], &point);
         copy.agent(&["archive", &tree]).assert_code(0);
-        assert_eq!(names(&copy.home, "sessions").iter().filter(|name| name.ends_with(".jsonl")).count(), 0);
+        assert_eq!(names(&copy.home, "sessions").iter().filter(|name| ends_in(name, ".jsonl")).count(), 0);
         copy.agent(&["unarchive", &tree]).assert_code(0);
         copy.agent(&["resume", "--continue"]).assert_code(0);
         crate::verify::assert_whole(&copy, true);

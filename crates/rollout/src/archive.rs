@@ -89,23 +89,20 @@ impl Store {
         let plain = self.other_of(packed)?;
         let kept = |error| kept("bring back", &packed.file, error);
         let disk = &**self.disk();
-        match &piece.plain {
+        if let Some(there) = &piece.plain {
             // It counts, and the packed one may be older. Whoever put it there may have been killed before it was safe.
-            Some(there) => {
-                disk.open_append(&there.file).and_then(|file| file.sync_data()).map_err(kept)?;
-                self.sync_way(&there.file).map_err(kept)?;
-            }
-            None => {
-                let unfinished = self.begin(&plain).map_err(kept)?;
-                let unpack = |file: &dyn DiskFile| {
-                    let mut target = io::BufWriter::with_capacity(BLOCK, Sink(file));
-                    copy(&mut open_packed(disk, &packed.file)?, &mut target)?;
-                    target.into_inner().map_err(io::IntoInnerError::into_error)?;
-                    Ok(())
-                };
-                let same = || same(&mut open_plain(disk, &unfinished)?, &mut open_packed(disk, &packed.file)?);
-                self.put(&unfinished, &plain, &unpack, &same).map_err(|error| damaged(&packed.file, error))?;
-            }
+            disk.open_append(&there.file).and_then(|file| file.sync_data()).map_err(kept)?;
+            self.sync_way(&there.file).map_err(kept)?;
+        } else {
+            let unfinished = self.begin(&plain).map_err(kept)?;
+            let unpack = |file: &dyn DiskFile| {
+                let mut target = io::BufWriter::with_capacity(BLOCK, Sink(file));
+                copy(&mut open_packed(disk, &packed.file)?, &mut target)?;
+                target.into_inner().map_err(io::IntoInnerError::into_error)?;
+                Ok(())
+            };
+            let same = || same(&mut open_plain(disk, &unfinished)?, &mut open_packed(disk, &packed.file)?);
+            self.put(&unfinished, &plain, &unpack, &same).map_err(|error| damaged(&packed.file, error))?;
         }
         self.forget_writer(packed.thread);
         self.remove_all([&packed.file]).map_err(kept)?;
