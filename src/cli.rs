@@ -32,7 +32,7 @@ const DELETE: &str = "\
 Examples:
   agent delete 01a22d34              asks, then deletes this one
   agent delete --yes 01a22d34 01a22d57
-  agent archive 01a22d34             keeps it, and needs a tenth of the room or so";
+  agent archive 01a22d34             keeps it, in a third of the room or less";
 
 /// Runs a tree of coding agents that loses nothing.
 ///

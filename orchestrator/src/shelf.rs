@@ -13,7 +13,7 @@
 use std::collections::HashSet;
 
 use mirror::Mirror;
-use protocol::TreeId;
+use protocol::{ThreadId, TreeId};
 use rollout::{OwnerHint, Pieces, Store};
 
 use crate::{Options, Tree, TreeError};
@@ -208,8 +208,8 @@ pub fn remnants(store: &Store, mirror: &Mirror) -> Result<Vec<TreeId>, TreeError
     let mut ids = store.deleting()?;
     let catalogue = mirror.catalogue(store, None)?;
     let metas = || catalogue.agents.iter().map(|known| &known.summary.meta);
-    let roots: HashSet<TreeId> = metas().filter(|meta| meta.depth == 0).map(|meta| meta.session_id).collect();
-    ids.extend(metas().map(|meta| meta.session_id).filter(|id| !roots.contains(id)));
+    let there: HashSet<ThreadId> = metas().map(|meta| meta.id).collect();
+    ids.extend(metas().map(|meta| meta.session_id).filter(|id| !there.contains(&id.root())));
     ids.sort_unstable();
     ids.dedup();
     Ok(ids)

@@ -120,6 +120,7 @@ fn looked_at(scene: &Scene, tree: &str, before: &BTreeMap<ThreadId, String>) -> 
     if whole {
         of_tree(&["resume"]).assert_code(0);
     } else {
+        assert!(scene.agent(&["list", "--archived"]).stdout.contains(tree), "it is listed as what it is");
         for args in [&["resume"][..], &["send", "/root", "x"], &["close", "/root"], &["interrupt", "/root"]] {
             refused(of_tree(args));
         }

@@ -76,7 +76,7 @@ impl Store {
         let same = || same(&mut open_plain(disk, &plain.file)?, &mut open_packed(disk, &unfinished)?);
         self.put(&unfinished, &target, &pack, &same).map_err(kept)?;
         self.forget_writer(plain.thread);
-        self.remove_all([&plain.file]).map_err(kept)?;
+        self.remove_synced(&plain.file).map_err(kept)?;
         Ok(Moved::Now)
     }
 
@@ -105,7 +105,7 @@ impl Store {
             self.put(&unfinished, &plain, &unpack, &same).map_err(|error| damaged(&packed.file, error))?;
         }
         self.forget_writer(packed.thread);
-        self.remove_all([&packed.file]).map_err(kept)?;
+        self.remove_synced(&packed.file).map_err(kept)?;
         Ok(if piece.plain.is_some() { Moved::Before } else { Moved::Now })
     }
 
@@ -171,6 +171,8 @@ impl Store {
             remove(&**self.disk(), &unfinished)?;
         }
         if let Some(folder) = target.parent().filter(|folder| !self.disk().exists(folder)) {
+            // It may have been there before and have been removed.
+            self.durable().remove(folder.as_path());
             self.disk().create_dir_all(&folder)?;
         }
         Ok(unfinished)
@@ -197,7 +199,13 @@ impl Store {
             return Err(error);
         }
         disk.rename(unfinished, target)?;
-        self.sync_way(target)
+        let Some(day) = target.parent() else { return Ok(()) };
+        if self.durable().contains(day.as_path()) {
+            return disk.sync_dir(&day);
+        }
+        self.sync_way(target)?;
+        self.durable().insert(day.to_path_buf());
+        Ok(())
     }
 
     /// Makes the entry of a file durable, and those of all folders above it.
@@ -210,14 +218,9 @@ impl Store {
         Ok(())
     }
 
-    fn remove_all<'a>(&self, files: impl IntoIterator<Item = &'a AbsPath>) -> io::Result<()> {
-        for file in files {
-            remove(&**self.disk(), file)?;
-            if let Some(folder) = file.parent() {
-                self.disk().sync_dir(&folder)?;
-            }
-        }
-        Ok(())
+    fn remove_synced(&self, file: &AbsPath) -> io::Result<()> {
+        remove(&**self.disk(), file)?;
+        file.parent().map_or(Ok(()), |folder| self.disk().sync_dir(&folder))
     }
 }
 

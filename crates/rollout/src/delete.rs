@@ -81,7 +81,11 @@ impl Store {
             // What is gone is gone for good before the mark goes.
             self.disk().sync_dir(&folder)?;
             remove(&**self.disk(), &mark)?;
-            remove(&**self.disk(), &folder)?;
+            match remove(&**self.disk(), &folder) {
+                // Somebody wanted the tree just now and has made a lock of their own. They find that there is none.
+                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+                done => done?,
+            }
             self.sync_way(&folder)
         };
         cleared().map_err(|error| Error::Kept { doing: "remove", file: folder.to_path_buf(), source: Arc::new(error) })

@@ -420,6 +420,11 @@ impl Store {
         Ok(aside)
     }
 
+    /// Day folders that need no sync but their own.
+    pub(crate) fn durable(&self) -> &DashSet<PathBuf> {
+        &self.inner.durable
+    }
+
     /// Forgets where an agent's file was. Nobody may hold its writer.
     pub(crate) fn forget_writer(&self, thread: ThreadId) {
         self.inner.slots.remove(&thread);
