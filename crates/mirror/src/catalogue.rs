@@ -161,9 +161,8 @@ impl Listing<'_> {
             }
         }
         self.catalogue.read += 1;
-        match self.store.load_listed(facts) {
-            Ok(loaded) => {
-                let summary = loaded.summary();
+        match self.store.summarise(facts) {
+            Ok(summary) => {
                 let disproved = disproved.filter(|mark| mark.is_after(&summary));
                 if self.add(facts.clone(), summary.clone(), false) {
                     self.note(facts.thread, Change::listed(disproved, Some(summary)));

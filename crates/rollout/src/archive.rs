@@ -55,7 +55,7 @@ impl Store {
         let kept = |error| kept("archive", &plain.file, error);
         let disk = &**self.disk();
         // How it ends goes into the label, so that lists need not unpack it.
-        let end = self.load_listed(plain)?.end;
+        let end = self.summarise(plain)?;
         let unlike = packed::owned_by(piece.meta.session_id);
         let label = Label {
             bytes: end.bytes,

@@ -342,8 +342,16 @@ fn begins_with(source: &Source, first: Option<Record>) -> io::Result<Begin> {
     })
 }
 
+/// Whether a fold keeps the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conversation {
+    Kept,
+    LeftOut,
+}
+
 /// What `file` comes to: from its newest whole compaction on, or from its beginning.
-pub(crate) fn fold(file: &AbsPath, source: &Source) -> Result<Loaded, Error> {
+pub(crate) fn fold(file: &AbsPath, source: &Source, conversation: Conversation) -> Result<Loaded, Error> {
+    let kept = conversation == Conversation::Kept;
     let unread = |error| lost("read", file, error);
     let mut state: Option<State> = None;
     let mut first = None;
@@ -352,14 +360,14 @@ pub(crate) fn fold(file: &AbsPath, source: &Source) -> Result<Loaded, Error> {
         && let Some(meta) = back::meta(source).map_err(unread)?
     {
         from = newest;
-        state = Some(State::resumed(meta));
+        state = Some(State { transcript_complete: kept, ..State::resumed(meta) });
     }
     let tally = read(source, from, all, |line| {
         match &mut state {
             Some(state) => state.apply(&line),
             None if first.is_none() => {
                 if let Record::SessionMeta(meta) = &line.record {
-                    let mut fresh = State::new((**meta).clone());
+                    let mut fresh = State { transcript_complete: kept, ..State::new((**meta).clone()) };
                     fresh.apply(&line);
                     state = Some(fresh);
                 }

@@ -14,6 +14,7 @@ use stdx::AbsPath;
 use crate::error::lost;
 use crate::log::{Log, as_written};
 use crate::packed::{Place, is_packed};
+use crate::read::Conversation;
 use crate::source::Source;
 use crate::sync::Syncer;
 use crate::warm::Warm;
@@ -224,7 +225,7 @@ impl Store {
         let source = self.source(&file)?;
         let mut loaded = match self.take_read(thread, &file, source.len()) {
             Some(loaded) => loaded,
-            None => read::fold(&file, &source)?,
+            None => read::fold(&file, &source, Conversation::Kept)?,
         };
         drop(source);
         let handle = disk.open_append(&file).map_err(|error| lost("open", &file, error))?;
@@ -247,7 +248,7 @@ impl Store {
     }
 
     fn load_file(&self, file: &AbsPath) -> Result<Loaded, Error> {
-        read::fold(file, &self.source(file)?)
+        read::fold(file, &self.source(file)?, Conversation::Kept)
     }
 
     /// Feeds the lines of a file's whole writes to `each`, in order, until it has seen enough. Any file will do, wherever
@@ -365,14 +366,21 @@ impl Store {
         scan::identify(&*self.inner.disk, &self.present_facts(facts))
     }
 
-    /// As [`Store::load`], of a file that was listed. Stays at hand if [`Store::keep`] asked for it.
+    /// What lists need of a file that was listed. The conversation is left out as it is read, unless [`Store::keep`]
+    /// asked for it.
     ///
     /// # Errors
     /// As [`Store::load`].
-    pub fn load_listed(&self, facts: &FileFacts) -> Result<Loaded, Error> {
-        let loaded = self.load_file(&self.present(&facts.file))?;
-        self.keep_read(&loaded);
-        Ok(loaded)
+    pub fn summarise(&self, facts: &FileFacts) -> Result<Summary, Error> {
+        let keeps = self.keeps(facts.thread);
+        let conversation = if keeps { Conversation::Kept } else { Conversation::LeftOut };
+        let file = self.present(&facts.file);
+        let loaded = read::fold(&file, &self.source(&file)?, conversation)?;
+        let summary = loaded.summary();
+        if keeps {
+            self.keep_read(loaded);
+        }
+        Ok(summary)
     }
 
     /// Whether a file is still as a summary has it: the same length, and the same last line at its end. One read of

@@ -67,11 +67,16 @@ impl Store {
         *self.warm() = Warm::default();
     }
 
-    /// Keeps what was read, if somebody asked for that.
-    pub(crate) fn keep_read(&self, loaded: &Loaded) {
+    /// Whether what is read of this agent's file is to be kept.
+    pub(crate) fn keeps(&self, thread: ThreadId) -> bool {
+        self.warm().thread == Some(thread)
+    }
+
+    /// Keeps what was read, if it is still asked for.
+    pub(crate) fn keep_read(&self, loaded: Loaded) {
         let mut warm = self.warm();
         if warm.thread == Some(loaded.state.meta.id) {
-            warm.read = Some(loaded.clone());
+            warm.read = Some(loaded);
         }
     }
 
@@ -128,7 +133,7 @@ mod tests {
         drop(writer);
         let facts = home.store.files().unwrap().files.remove(0);
         home.store.keep(id(1));
-        home.store.load_listed(&facts).unwrap();
+        home.store.summarise(&facts).unwrap();
         let before = disk.reads();
         let ahead = home.store.open_ahead(id(1)).unwrap();
         assert_eq!(ahead.loaded.state.transcript.len(), 1);
@@ -166,7 +171,7 @@ mod tests {
         drop(home.store.create(meta(1), birth()).await.unwrap());
         let facts = home.store.files().unwrap().files.remove(0);
         home.store.keep(id(1));
-        home.store.load_listed(&facts).unwrap();
+        home.store.summarise(&facts).unwrap();
         home.again().open(id(1)).unwrap().writer.append_synced(&[words("elsewhere")]).await.unwrap();
         assert_eq!(home.store.open(id(1)).unwrap().loaded.state.transcript.len(), 1);
     }

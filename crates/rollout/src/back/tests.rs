@@ -7,7 +7,7 @@ use serde_json::json;
 use stdx::AbsPath;
 
 use crate::fixture::{accepted, birth, id, mail, meta, time, turn, turn_end, words};
-use crate::read::{all, fold, known, read};
+use crate::read::{Conversation, all, fold, known, read};
 use crate::source::tests::source;
 use crate::state::tests::any_record;
 use crate::{Budgets, Error, Limits, Line, Loaded, Record, State, TurnContext, WorldState, encode};
@@ -70,7 +70,7 @@ impl Growing {
 }
 
 fn load(bytes: &[u8]) -> Result<Loaded, Error> {
-    fold(&AbsPath::new("/somewhere/x").unwrap(), &source(bytes))
+    fold(&AbsPath::new("/somewhere/x").unwrap(), &source(bytes), Conversation::Kept)
 }
 
 /// Without what a compaction leaves in the lines before it.

@@ -6,6 +6,10 @@ use crate::encode;
 use crate::fixture::{accepted, birth, id, mail, meta, time, turn, turn_end, words};
 use crate::source::tests::source;
 
+fn fold(file: &AbsPath, source: &Source) -> Result<Loaded, Error> {
+    super::fold(file, source, Conversation::Kept)
+}
+
 /// Groups of records, each one write.
 fn file(writes: &[Vec<Record>]) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -147,8 +151,11 @@ fn unknown_lines_among_ours_are_counted() {
     bytes.extend_from_slice(
         b"{\"timestamp\":\"2027-01-01T00:00:00Z\",\"ordinal\":4,\"type\":\"goal\",\"payload\":{}}\n",
     );
-    let loaded = fold(&AbsPath::new("/somewhere/x").unwrap(), &source(&bytes)).unwrap();
+    let at = AbsPath::new("/somewhere/x").unwrap();
+    let loaded = fold(&at, &source(&bytes)).unwrap();
     assert_eq!((loaded.unknown, loaded.skipped, loaded.torn), (1, 0, 0));
+    let bare = super::fold(&at, &source(&bytes), Conversation::LeftOut).unwrap();
+    assert_eq!((bare.state.transcript.len(), bare.summary()), (0, loaded.summary()));
     assert_eq!(loaded.state.last_ordinal, 4);
 }
 

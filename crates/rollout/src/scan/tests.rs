@@ -114,7 +114,7 @@ async fn files_are_listed_without_being_opened() {
     let identity = |n: usize| home.store.identify(&files.files[n]).unwrap();
     assert_eq!(identity(0), Identity::Agent(Box::new(meta(1))));
     assert_eq!(identity(2), Identity::Unborn(Unborn { file: odd, thread: id(3), tree: None }));
-    assert_eq!(home.store.load_listed(&files.files[1]).unwrap().state.meta, meta(2));
+    assert_eq!(home.store.summarise(&files.files[1]).unwrap().meta, meta(2));
 }
 
 /// One byte of the first write is damaged, and a line follows it: the agent is there, whoever looks. Only a first line
@@ -150,7 +150,7 @@ async fn a_damaged_byte_in_the_first_write_hides_no_agent() {
         let opened = store.open(id(1)).unwrap().loaded;
         // A line break that is damaged takes two lines along.
         assert_eq!((opened.skipped, opened.torn), (1, 0), "at {at}");
-        assert_eq!(opened.state, store.load_listed(&files.files[0]).unwrap().state);
+        assert_eq!(opened.summary(), store.summarise(&files.files[0]).unwrap());
         let task = if at < ends[1] { Some("mail 100\nwith two lines") } else { None };
         assert_eq!(opened.state.first_task.as_deref(), task, "at {at}");
         assert_eq!((opened.state.transcript.len(), opened.state.last_ordinal), (1, 4), "at {at}");
@@ -228,7 +228,7 @@ async fn a_shortage_is_not_taken_for_damage() {
     disk.starve(true);
     for error in [
         home.store.identify(&files.files[0]).unwrap_err(),
-        home.store.load_listed(&files.files[0]).unwrap_err(),
+        home.store.summarise(&files.files[0]).unwrap_err(),
         home.store.writer(id(1)).unwrap_err(),
         home.store.scan().unwrap_err(),
     ] {
