@@ -17,6 +17,9 @@ pub(super) async fn resume(setting: Setting, args: Resume) -> Result<u8, Failure
     let prompt = args.prompt.map(|prompt| text(Some(prompt), "task")).transpose()?;
     let config = setting.config(None)?;
     let options = setting.options(&config, setting.common.model.clone())?;
+    if prompt.is_some() || args.go_on {
+        setting.store.keep_roots();
+    }
     let id = setting.tree()?;
     let request = RequestId::new();
     let (mut told, mut patience, mut again) = (0, Patience::default(), false);

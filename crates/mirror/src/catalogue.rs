@@ -139,7 +139,11 @@ impl Listing<'_> {
 
     fn read(&mut self, facts: &FileFacts, disproved: Option<Mark>, row: Option<&SessionMeta>) -> Result<(), Error> {
         match self.store.identify(facts)? {
-            Identity::Agent(meta) if self.tree.is_none_or(|tree| tree == meta.session_id) => {}
+            Identity::Agent(meta) if self.tree.is_none_or(|tree| tree == meta.session_id) => {
+                if meta.id == meta.session_id.root() {
+                    self.store.lists_root(meta.id);
+                }
+            }
             Identity::Agent(_) => return Ok(()),
             Identity::Unborn(unborn) => {
                 if self.tree.is_none() || unborn.tree.is_none() || self.tree == unborn.tree {

@@ -372,6 +372,9 @@ impl Store {
     /// # Errors
     /// As [`Store::load`].
     pub fn summarise(&self, facts: &FileFacts) -> Result<Summary, Error> {
+        if let Some(summary) = self.read_before(facts) {
+            return Ok(summary);
+        }
         let keeps = self.keeps(facts.thread);
         let conversation = if keeps { Conversation::Kept } else { Conversation::LeftOut };
         let file = self.present(&facts.file);
@@ -444,8 +447,7 @@ impl Store {
     /// When somebody else owns it, with what they said about themselves; or the lock cannot be made.
     pub fn lock(&self, tree: TreeId, hint: &OwnerHint) -> Result<OwnerLock, LockError> {
         let lock = lock::lock(&self.tree_folder(tree), hint)?;
-        // Others may have owned it since, and written.
-        self.forget();
+        self.let_go();
         Ok(lock)
     }
 

@@ -1,8 +1,8 @@
 //! What was read of one file stays at hand for whoever opens it next.
 //!
-//! Taking a tree over lists its agents, opens those that need a hand, and then, most of the time, wakes the root. Of the
-//! root's file, often a long one, all three want the same, so it is read once. One file at a time is kept, and it is
-//! given up with the first session that takes it.
+//! Resuming a tree lists all trees to find it, lists its agents, opens those that need a hand, and then, most of the time,
+//! wakes the root. Of the root's file, often a long one, all of them want the same, so it is read once. One file at a time
+//! is kept, and it is given up with the first session that takes it.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -11,11 +11,13 @@ use stdx::AbsPath;
 
 use crate::log::Log;
 use crate::scan::ends_as;
-use crate::{Error, Loaded, Opened, Store};
+use crate::{Error, FileFacts, Loaded, Opened, Store, Summary};
 
 /// The agent whose file is read once.
 #[derive(Default)]
 pub(crate) struct Warm {
+    /// Whether any root that is listed takes the place of the one before.
+    roots: bool,
     thread: Option<ThreadId>,
     /// It as it was read, until it is opened.
     read: Option<Loaded>,
@@ -28,10 +30,26 @@ impl Store {
         self.warmth().lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// From now on what is read of a root's file to list it stays in memory, until another root is read or
+    /// [`Store::open`] takes it: for a command that wakes a root once it knows which.
+    pub fn keep_roots(&self) {
+        *self.warm() = Warm { roots: true, ..Warm::default() };
+    }
+
+    /// Says that this file is a root's, and about to be read to list it.
+    pub fn lists_root(&self, thread: ThreadId) {
+        let mut warm = self.warm();
+        if warm.roots && warm.thread != Some(thread) {
+            *warm = Warm { roots: true, thread: Some(thread), ..Warm::default() };
+        }
+    }
+
     /// From now on what is read of this agent's file, to list it or to write to it, stays in memory until
     /// [`Store::open`] takes it. Of one agent at a time.
     pub fn keep(&self, thread: ThreadId) {
-        *self.warm() = Warm { thread: Some(thread), ..Warm::default() };
+        let mut warm = self.warm();
+        let read = warm.read.take().filter(|loaded| loaded.state.meta.id == thread);
+        *warm = Warm { thread: Some(thread), read, ..Warm::default() };
     }
 
     /// As [`Store::open`]; what the file says stays in memory for the next call of that, which then reads nothing.
@@ -62,9 +80,10 @@ impl Store {
         }
     }
 
-    /// Gives up what is kept: from here on its file may be another's to write.
-    pub(crate) fn forget(&self) {
-        *self.warm() = Warm::default();
+    /// Lets go of a file that is open: it may have been another's to write since. What was only read is compared with the
+    /// file before it is used.
+    pub(crate) fn let_go(&self) {
+        self.warm().open = None;
     }
 
     /// Whether what is read of this agent's file is to be kept.
@@ -87,6 +106,14 @@ impl Store {
         drop(warm);
         let same = loaded.file == *file && loaded.end.bytes + loaded.torn == bytes;
         (same && ends_as(&**self.disk(), file, &loaded.summary())).then_some(loaded)
+    }
+
+    /// The summary of a file that was read and still is as it was then.
+    pub(crate) fn read_before(&self, facts: &FileFacts) -> Option<Summary> {
+        let loaded = self.take_read(facts.thread, &facts.file, facts.bytes)?;
+        let summary = loaded.summary();
+        self.keep_read(loaded);
+        Some(summary)
     }
 
     /// What an open file says, if it was opened ahead. From then on it has no conversation at hand.
@@ -146,6 +173,30 @@ mod tests {
         assert_eq!(opened.loaded.end, home.again().load(id(1)).unwrap().end);
         // It is given up: the next one reads.
         drop(home.store.open(id(1)).unwrap());
+        assert_eq!(disk.reads() - before, 3);
+    }
+
+    /// Listed among all trees, then with its own.
+    #[tokio::test]
+    async fn a_root_that_is_listed_twice_is_read_once() {
+        let disk = FaultDisk::default();
+        let home = Home::on(Arc::new(disk.clone()));
+        drop(home.store.create(meta(1), birth()).await.unwrap());
+        drop(home.store.create(meta(2), birth()).await.unwrap());
+        let files = home.store.files().unwrap().files;
+        home.store.keep_roots();
+        for facts in files.iter().rev() {
+            home.store.lists_root(facts.thread);
+            home.store.summarise(facts).unwrap();
+        }
+        let tree = meta(1).session_id;
+        let _lock = home.store.lock(tree, &crate::OwnerHint::default()).unwrap();
+        home.store.keep(id(1));
+        let before = disk.reads();
+        assert_eq!(home.store.summarise(&files[0]).unwrap().meta, meta(1));
+        let ahead = home.store.open_ahead(id(1)).unwrap();
+        assert_eq!(home.store.open(id(1)).unwrap().loaded.state, ahead.loaded.state);
+        // Its last line, its length, its last line again.
         assert_eq!(disk.reads() - before, 3);
     }
 
