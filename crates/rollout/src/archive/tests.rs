@@ -223,7 +223,7 @@ async fn a_damaged_file_is_told_and_stays() {
         let store = home.again();
         let pieces = store.files().unwrap().files;
         let facts = pieces.iter().find(|facts| facts.thread == id(2)).unwrap();
-        told(store.load_listed(facts).unwrap_err(), "is damaged (");
+        told(store.summarise(facts).unwrap_err(), "is damaged (");
         told(store.walk(&file, 0, |_| std::ops::ControlFlow::Continue(())).unwrap_err(), "put it back from a copy");
         told(store.verify_packed(facts).unwrap_err(), "is damaged (");
         let piece = Piece { meta: meta(2), plain: None, packed: Some(facts.clone()) };
@@ -262,7 +262,7 @@ async fn who_looks_while_it_moves_sees_it() {
     archive_all(&home.again()).unwrap();
     for (facts, text) in listed.iter().zip(&before) {
         assert!(matches!(looker.identify(facts).unwrap(), crate::Identity::Agent(_)));
-        assert_eq!(looker.load_listed(facts).unwrap().end.bytes, text.len() as u64);
+        assert_eq!(looker.summarise(facts).unwrap().bytes, text.len() as u64);
         assert!(!looker.read(facts.thread).unwrap().lines.is_empty());
         assert!(looker.is_somewhere(facts.thread, &facts.file));
         assert!(!looker.is_somewhere(id(9), &facts.file));
