@@ -121,6 +121,7 @@ impl Calls {
             core.setup.host.status(Status::Waiting, Some(WaitingOn::Tool));
         }
         let mut broken = None;
+        let mut unwritten = false;
         let mut deadline = None;
         let mut left = std::mem::take(&mut self.started).into_iter();
         while let Some(mut started) = left.next() {
@@ -152,8 +153,13 @@ impl Calls {
                     format!("aborted by user after {:.1} s", started.since.elapsed().as_secs_f64())
                 }
             };
+            // Behind an output that is not on disk no other may stand: whoever reads the file back answers them all.
+            if unwritten {
+                continue;
+            }
             let item = protocol::Item::output(&started.call, bounded(&text).as_ref());
             if let Err(error) = core.record_item(self.turn, item, Some(started.effect)) {
+                unwritten = true;
                 broken = broken.or(Some(error));
             }
         }

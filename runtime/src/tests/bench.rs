@@ -115,8 +115,12 @@ impl Bench {
             .collect()
     }
 
+    pub(super) fn lines(&self) -> Vec<rollout::Line> {
+        self.store.read(self.me.thread).unwrap().lines
+    }
+
     pub(super) fn records(&self) -> Vec<Record> {
-        self.store.read(self.me.thread).unwrap().lines.into_iter().map(|line| line.record).collect()
+        self.lines().into_iter().map(|line| line.record).collect()
     }
 
     /// Types of all lines, in order.

@@ -51,6 +51,20 @@ async fn each_line_that_fails_breaks_the_turn_and_only_the_turn() {
     }
 }
 
+/// An output that could not be written is answered later, and so are those behind it: their order stays.
+#[tokio::test]
+async fn outputs_stay_in_order_when_one_of_them_is_not_written() {
+    for n in [1, 2] {
+        let replies = vec![vec![call("1", "look"), call("2", "look"), call("3", "look"), Step::Done], answer("next")];
+        let bench = Bench::new(replies, vec![Fake::quick("look")]).await;
+        bench.disk.at(on("function_call_output"), n, When::Before, Act::Full);
+        assert_eq!(bench.run("the task").await.end.outcome, Outcome::Errored);
+        bench.run("once more").await;
+        assert_eq!(rollout::check(&bench.lines()), [], "{n}");
+        bench.finish().await;
+    }
+}
+
 #[tokio::test]
 async fn an_end_that_is_not_written_is_not_told_as_a_result_until_it_is() {
     for (op, act) in [(Op::Write, Act::Full), (Op::Sync, Act::Broken)] {
