@@ -9,7 +9,7 @@ use testkit::{Gate, Home, Run, Running, Server};
 use crate::case::{KILLED, changed, sessions, take_over};
 use crate::habits::Habits;
 use crate::play::Play;
-use crate::point::Point;
+use crate::point::{Point, Seen};
 use crate::scene::Scene;
 use crate::tally::{Ask, Told, assert_played};
 use crate::verify::{load, no_orphans};
@@ -24,6 +24,8 @@ pub(crate) struct Life {
     told: Vec<Told>,
     requests: std::sync::Arc<Requests>,
     habits: Habits,
+    /// The command that was last, and what it did to the disk.
+    last: Option<(Run, Vec<Seen>)>,
 }
 
 /// Counts requests, and opens a gate at one of them.
@@ -84,7 +86,7 @@ impl Life {
         let (model, count) = (play.clone(), requests.clone());
         let server = Server::start(move |request: &testkit::Request| habits.on(model.answer(request), count.one()));
         let scene = Scene { home: home(&server), server };
-        Self { scene, play: play.clone(), told: Vec::new(), requests, habits }
+        Self { scene, play: play.clone(), told: Vec::new(), requests, habits, last: None }
     }
 
     /// The same files again, with a model of their own.
@@ -123,8 +125,10 @@ impl Life {
             gates.iter().for_each(Gate::open);
             run
         });
-        let killed = self.scene.effects().is_none();
+        let effects = self.scene.effects();
+        let killed = effects.is_none();
         assert!((run.code == KILLED) == killed, "{point:?}: {run:?}");
+        self.last = Some((run, effects.unwrap_or_default()));
         for (client, running) in clients.iter().zip(started) {
             let Some(running) = running.into_inner().unwrap() else { continue };
             if killed && client.dies {
@@ -144,6 +148,25 @@ impl Life {
         let told = run.code == 0 || run.code == KILLED || ([1, 2, 3, INTERRUPTED].contains(&run.code) && why);
         assert!(told, "{client:?}: {run:?}");
         self.told.push(Told { words: client.words.clone(), accepted: run.code == 0 });
+    }
+
+    /// Whether the last command told whoever gave it how it ended, and did not just break down.
+    pub(crate) fn has_an_answer(&self) {
+        let (run, _) = self.last.as_ref().unwrap();
+        assert!([0, 1, 2, 3].contains(&run.code) && !run.stderr.contains("panicked"), "{run:?}");
+        assert!(run.code == 0 || run.stderr.contains("error: "), "{run:?}");
+    }
+
+    /// What the last command did to the disk.
+    pub(crate) fn effects(&self) -> &[Seen] {
+        &self.last.as_ref().unwrap().1
+    }
+
+    /// From now on the model is a good one.
+    pub(crate) fn calm(&mut self) {
+        self.habits.storms = 0;
+        let (model, habits) = (self.play.clone(), self.habits);
+        self.scene.server.set_brain(move |request: &testkit::Request| habits.on(model.answer(request), 0));
     }
 
     /// Sends what nobody has accepted yet.

@@ -16,6 +16,8 @@ mod count;
 #[cfg(test)]
 mod draw;
 #[cfg(test)]
+mod faults;
+#[cfg(test)]
 mod habits;
 #[cfg(test)]
 mod life;

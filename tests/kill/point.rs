@@ -131,6 +131,11 @@ impl Point {
         Self { blow, ..self }
     }
 
+    /// There and at all that follow.
+    pub(crate) fn for_good(self) -> Self {
+        Self { lasting: true, ..self }
+    }
+
     /// Whether it takes unsynced bytes with it.
     pub(crate) fn loses_power(&self) -> bool {
         self.blow == Blow::Power

@@ -13,7 +13,7 @@ use crate::point::{Point, Seen, any, call, line, mail};
 use crate::tally::{ALL, Ask};
 
 /// How many homes are worked on at a time in one test: most of a case is waiting.
-const JOBS: usize = 3;
+pub(crate) const JOBS: usize = 3;
 
 const CLIENT: usize = 7;
 
@@ -52,12 +52,12 @@ pub(crate) fn family() -> Play {
 }
 
 /// Two people: one gives `a` a task, one leaves words for `b`'s child.
-fn clients(dies: bool) -> [Client; 2] {
+pub(crate) fn clients(dies: bool) -> [Client; 2] {
     let to = |to: &str, words: String, queue| Client { after: 6, to: to.to_owned(), words, queue, dies };
     [to("/root/a", task(CLIENT), false), to("/root/b/y", word(50), true)]
 }
 
-const RUN: [&str; 2] = ["run", "TASK-0: do all of it."];
+pub(crate) const RUN: [&str; 2] = ["run", "TASK-0: do all of it."];
 
 /// Kills it at `point`, brings it back, and counts. Whether there was a kill.
 fn kill_at(point: &Point, dies: bool) -> bool {
