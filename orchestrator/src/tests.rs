@@ -10,6 +10,7 @@ mod results;
 mod spawns;
 mod stalls;
 mod stops;
+mod scale;
 mod stress;
 mod takeovers;
 mod waits;
