@@ -1,8 +1,11 @@
 //! The command line: one definition, from which help and errors come.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::span::span;
 
 /// Headings of the flags that every command has.
 const WHICH: &str = "Which tree, where";
@@ -139,6 +142,9 @@ pub(crate) struct Run {
     /// Roles that the tree may use, such as explorer,worker; `agent roles` lists them (default: all)
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) roles: Option<Vec<String>>,
+    /// How long the task may take, such as 90s, 10m or 2h: then it ends with what there is
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub(crate) deadline: Option<Duration>,
     /// The task; `-` or nothing reads it from stdin
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
@@ -155,6 +161,9 @@ pub(crate) struct Send {
     /// Only leave the message: it wakes nobody, the agent reads it with its next task
     #[arg(long)]
     pub(crate) queue: bool,
+    /// How long this may take, such as 90s, 10m or 2h, waiting included: then it ends with what there is
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub(crate) deadline: Option<Duration>,
 }
 
 #[derive(Debug, Args)]

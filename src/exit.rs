@@ -123,6 +123,8 @@ pub(crate) fn of(answer: &Answer) -> u8 {
     match answer.end.outcome {
         Outcome::Completed => DONE,
         Outcome::OverBudget => BUDGET,
+        // It was not somebody who stopped it.
+        Outcome::Interrupted if answer.end.is_expired() => ERRORED,
         Outcome::Interrupted | Outcome::Closed => INTERRUPTED,
         Outcome::Errored | Outcome::Lost => match answer.fault.as_ref().map(|fault| fault.kind) {
             Some(ErrorKind::Unreachable | ErrorKind::Refused) => PROVIDER,
@@ -152,5 +154,7 @@ mod tests {
         assert_eq!(code(Outcome::Errored, Some(ErrorKind::Refused)), 3);
         assert_eq!(code(Outcome::OverBudget, None), 4);
         assert_eq!(code(Outcome::Interrupted, None), 130);
+        let late = TaskEnd::expired(stdx::now(), None);
+        assert_eq!(of(&Answer { end: late, fault: None }), 1);
     }
 }

@@ -12,6 +12,7 @@ mod progress;
 mod reach;
 mod render;
 mod roles;
+mod span;
 mod usage;
 mod which;
 mod who;

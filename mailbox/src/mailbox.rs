@@ -163,6 +163,16 @@ impl Mailbox {
         }
     }
 
+    /// Takes one pending mail out, which will never enter the context. None when it is not pending: it was taken into a
+    /// turn, or never came.
+    pub fn withdraw(&mut self, id: MailId) -> Option<Mail> {
+        let arrival = *self.known.get(&id)?;
+        let mail = self.pending.remove(&arrival)?;
+        self.bytes -= mail.body.len();
+        self.waking -= usize::from(mail.trigger_turn);
+        Some(mail)
+    }
+
     /// Puts mail back that was taken but could not be recorded. It stands where it stood.
     pub fn restore_undelivered(&mut self, mails: Vec<Mail>) {
         for mail in mails {

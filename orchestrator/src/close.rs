@@ -156,6 +156,7 @@ impl Tree {
         }
         self.0.options.store.writer(node.meta.id)?.append_synced(&records).await?;
         node.inbox.lock().clear();
+        done.iter().for_each(|done| node.facts().tasks.ended(done.task));
         drop(one);
         for done in &done {
             self.answer(done.task, Answer { end: done.end.clone(), fault: None });

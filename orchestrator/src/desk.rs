@@ -6,7 +6,7 @@ use frontend::{Answer as Told, Code, Cut, Desk, Fault, Found, Given, Listing, Op
 use frontend::{Edge as ShownEdge, Submission, Subscription};
 use futures::future::BoxFuture;
 use protocol::{AgentPath, MailKind, RequestId, TaskId};
-use stdx::one_line;
+use stdx::{Timestamp, one_line};
 use tokio::time::Instant;
 
 use crate::TreeError;
@@ -23,14 +23,14 @@ impl Desk for Tree {
     fn call(&self, op: Op) -> BoxFuture<'_, Result<Reply, Fault>> {
         Box::pin(async move {
             match op {
-                Op::Send { path, body, wake, request, mode } => {
+                Op::Send { path, body, wake, request, mode, deadline } => {
                     let mode = match (wake, mode) {
                         (false, _) => Mode::Leave,
                         (true, frontend::Mode::StartOrSteer) => Mode::StartOrSteer,
                         (true, frontend::Mode::StartIfIdle) => Mode::StartIfIdle,
                         (true, frontend::Mode::Steer) => Mode::Steer,
                     };
-                    self.take(&path, &body, mode, request).await.map(Reply::Submitted)
+                    self.take(&path, &body, mode, (request, deadline)).await.map(Reply::Submitted)
                 }
                 Op::Answer { task } => {
                     let pending = self.await_task(task).await.map_err(fault)?;
@@ -75,10 +75,19 @@ impl Desk for Tree {
 }
 
 impl Tree {
-    async fn take(&self, path: &AgentPath, body: &str, mode: Mode, request: RequestId) -> Result<Submission, Fault> {
-        let (submitted, pending) = self.submit(path, body, mode, request).await.map_err(fault)?;
+    async fn take(
+        &self,
+        path: &AgentPath,
+        body: &str,
+        mode: Mode,
+        (request, deadline): (RequestId, Option<Timestamp>),
+    ) -> Result<Submission, Fault> {
+        let taken = self.submit_until(path, body, mode, request, deadline).await;
+        let (submitted, pending) = taken.map_err(fault)?;
         let task = pending.map_or(request.mail(), |pending| pending.task);
+        let queued = || self.0.slots.position(self.at(path).ok()?.meta.id);
         Ok(match submitted {
+            Submitted::Started if queued().is_some() => Submission::Queued { task, position: queued() },
             Submitted::Started => Submission::Started { task, turn: None },
             Submitted::Steered => Submission::Steered { task, turn: None },
             Submitted::Left => Submission::Queued { task, position: None },

@@ -6,6 +6,7 @@
 
 mod bus;
 mod close;
+mod deadline;
 mod desk;
 mod error;
 mod fork;

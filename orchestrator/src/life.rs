@@ -29,6 +29,10 @@ impl Tree {
     /// Starts a turn of this agent if mail is pending that wakes. An agent that sleeps takes its place in the queue for
     /// a running slot first and is loaded when it has one, so that agents that only queue need no memory.
     pub(crate) async fn wake(&self, node: &Arc<Node>) {
+        if Self::is_overdue(node) {
+            // Nobody begins what is over already.
+            Box::pin(self.expire(node)).await;
+        }
         let waking = node.waking();
         let life = node.life.lock().await;
         // Whoever is starting it already will find the mail that this wake is about.
@@ -494,7 +498,11 @@ impl Host for Keeper {
 
     fn turn_ended(&self, report: TurnReport) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            self.node.facts().last_end = Some(report.end.clone());
+            {
+                let mut facts = self.node.facts();
+                facts.last_end = Some(report.end.clone());
+                report.tasks.iter().chain(&report.unwritten).for_each(|done| facts.tasks.ended(done.task));
+            }
             self.show(report.end.outcome.into(), None, None);
             if report.broken {
                 let reason = report.end.reason.as_deref().unwrap_or("the turn broke down");

@@ -11,6 +11,7 @@ use stdx::Timestamp;
 use tokio_util::sync::CancellationToken;
 use tool_api::Hands;
 
+use crate::deadline::Tasks;
 use crate::watch::Watch;
 
 /// One agent of the tree. It is here for as long as the tree is driven; its session may come and go.
@@ -65,6 +66,8 @@ pub(crate) struct Facts {
     pub(crate) watch: Watch,
     /// Stalls of others that it was told of, while it waited for them.
     pub(crate) heard: HashMap<ThreadId, u64>,
+    /// Its tasks that have not ended.
+    pub(crate) tasks: Tasks,
     /// Tokens that servers counted.
     pub(crate) usage: Usage,
     /// Tokens of requests that nobody counted, as they were estimated.
@@ -109,7 +112,10 @@ impl Node {
             state.known.iter().copied(),
             state.sequences.iter().map(|(sender, sequence)| (*sender, *sequence)),
         );
+        let mut tasks = Tasks::default();
+        state.pending.iter().for_each(|mail| tasks.given(mail));
         let facts = Facts {
+            tasks,
             status: state.status(),
             waiting_on: None,
             since: state.last_activity,

@@ -95,12 +95,16 @@ impl Tree {
                 mail.sequence = mailbox.next_sequence(&mail.from);
                 writer.append(&[Record::Mail(Box::new(mail.clone()))])?;
                 mailbox.accept(mail.clone());
+                to.facts().tasks.given(&mail);
             }
         }
         // Also for mail that is known: its first sync may not be over, or may have failed.
         writer.sync().await?;
         if known {
             return Ok(false);
+        }
+        if mail.deadline.is_some() {
+            self.deadlines_changed();
         }
         self.0.bus.emit(
             &to.address,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use protocol::{AgentName, AgentPath, EventKind, Mail, MailKind, Sandbox};
 use roles::{Role, Workspace};
 use rollout::{EdgeRecord, EdgeStatus, Record, SessionMeta, SpawnedBy};
-use stdx::one_line;
+use stdx::{Timestamp, one_line};
 use tool_api::Invocation;
 
 use crate::TreeError;
@@ -25,6 +25,7 @@ pub(crate) struct Wanted {
     pub(crate) model: Option<String>,
     pub(crate) effort: Option<String>,
     pub(crate) turns: Turns,
+    pub(crate) deadline: Option<Timestamp>,
 }
 
 impl Tree {
@@ -87,7 +88,7 @@ impl Tree {
             answers: None,
             outcome: None,
             continues: None,
-            deadline: None,
+            deadline: wanted.deadline,
         };
         mailbox::check_new(mail.kind, &mail.from, &mail.to, &mail.body)?;
         let opened =

@@ -1,7 +1,8 @@
 //! A client's words to an agent: one entry, told at once what became of them.
 
 use mailbox::{Mailbox, Refused};
-use protocol::{AgentPath, MailKind, Party, RequestId, TaskId};
+use protocol::{AgentPath, Mail, MailKind, Party, RequestId, TaskId};
+use stdx::Timestamp;
 
 use crate::TreeError;
 use crate::tree::{Pending, Tree};
@@ -65,6 +66,21 @@ impl Tree {
         mode: Mode,
         request: RequestId,
     ) -> Result<(Submitted, Option<Pending>), TreeError> {
+        self.submit_until(path, body, mode, request, None).await
+    }
+
+    /// As [`Tree::submit`], with a moment at which the task ends with what there is.
+    ///
+    /// # Errors
+    /// As for [`Tree::submit`].
+    pub async fn submit_until(
+        &self,
+        path: &AgentPath,
+        body: &str,
+        mode: Mode,
+        request: RequestId,
+        deadline: Option<Timestamp>,
+    ) -> Result<(Submitted, Option<Pending>), TreeError> {
         let refuse = |why| Ok((Submitted::NotSubmitted(why), None));
         let Some(_entering) = Entering::new(self) else { return refuse(NotSubmitted::ShuttingDown) };
         if let Some(taken) = self.taken_before(path, request.mail(), mode).await? {
@@ -77,7 +93,7 @@ impl Tree {
         }
         let party = Party::Client { client: request };
         let letter = match self.letter(request.mail(), party, &node, (MailKind::Input, mode != Mode::Leave), body) {
-            Ok(letter) => letter,
+            Ok(letter) => Mail { deadline, ..letter },
             Err(TreeError::Mail(refused)) => return refuse(NotSubmitted::InvalidRequest(refused)),
             Err(error) => return Err(error),
         };

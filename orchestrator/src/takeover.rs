@@ -133,6 +133,7 @@ impl Tree {
                 agents.push(tree.swept(&node, found, copied, &mut problems).await);
             }
         }
+        tree.deadlines_changed();
         let open: HashSet<ThreadId> = tree.reachable().iter().map(|node| node.meta.id).collect();
         let agents = agents.into_iter().filter(|(thread, _)| open.contains(thread)).map(|(_, report)| report).collect();
         Ok((tree, Report { tree: id, agents, unborn, problems }))

@@ -3,6 +3,7 @@
 //! [`house`] checks at every request that what is sent is what is written, and at the end of every test that all is
 //! quiet, every slot free and every task answered once.
 
+mod deadlines;
 mod house;
 mod player;
 mod residency;

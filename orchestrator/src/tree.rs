@@ -13,6 +13,7 @@ use protocol::{
 };
 use rollout::{EdgeRecord, EdgeStatus, OwnerLock, Record, SessionMeta};
 use runtime::{Fault, Stop};
+use stdx::Timestamp;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -50,8 +51,12 @@ pub(crate) struct Inner {
     answers: Mutex<HashMap<TaskId, Vec<oneshot::Sender<Answer>>>>,
     /// Held while tasks that were cut off are given successors.
     pub(crate) continuing: tokio::sync::Mutex<()>,
+    /// Held while tasks end whose deadline has passed.
+    pub(crate) expiring: tokio::sync::Mutex<()>,
     /// Held while an edge is closed.
     pub(crate) closing: tokio::sync::Mutex<()>,
+    /// Changes when somebody has a new task with a deadline.
+    pub(crate) deadlines: watch::Sender<u64>,
     /// Changes with every status; what waits for the tree looks again.
     pub(crate) changes: watch::Sender<u64>,
     pub(crate) cancel: CancellationToken,
@@ -112,7 +117,19 @@ impl Tree {
     ///
     /// # Errors
     /// When the role, the model or the disk refuses.
-    pub async fn create(mut options: Options, prompt: &str) -> Result<(Self, Pending), TreeError> {
+    pub async fn create(options: Options, prompt: &str) -> Result<(Self, Pending), TreeError> {
+        Self::create_until(options, prompt, None).await
+    }
+
+    /// As [`Tree::create`], with a moment at which the task ends with what there is.
+    ///
+    /// # Errors
+    /// As for [`Tree::create`].
+    pub async fn create_until(
+        mut options: Options,
+        prompt: &str,
+        deadline: Option<Timestamp>,
+    ) -> Result<(Self, Pending), TreeError> {
         let root = ThreadId::new();
         let id = TreeId::from(root);
         // Opened before anything is written, so that a wrong name leaves no tree behind.
@@ -163,7 +180,7 @@ impl Tree {
             answers: None,
             outcome: None,
             continues: None,
-            deadline: None,
+            deadline,
         };
         let opened = EdgeRecord { status: EdgeStatus::Open, reason: "run".to_owned(), by: "user".to_owned() };
         let rest = vec![
@@ -193,8 +210,10 @@ impl Tree {
             models: Mutex::default(),
             answers: Mutex::default(),
             continuing: tokio::sync::Mutex::default(),
+            expiring: tokio::sync::Mutex::default(),
             closing: tokio::sync::Mutex::default(),
             changes: watch::Sender::new(0),
+            deadlines: watch::Sender::new(0),
             cancel: CancellationToken::new(),
             tracker: TaskTracker::new(),
             options,
@@ -202,6 +221,7 @@ impl Tree {
             lock,
         }));
         tree.watch();
+        tree.keep_deadlines();
         tree
     }
 
@@ -404,6 +424,7 @@ impl Tree {
         self.open_account(&node.meta, budget::Spent::default());
         self.0.nodes.insert(node.meta.id, Arc::clone(&node));
         drop(family);
+        self.deadlines_changed();
         Ok(node)
     }
 

@@ -88,6 +88,8 @@ pub(crate) struct Core {
     pub(crate) counted: usize,
     /// The lowest level of its budget that the agent was told.
     pub(crate) told: Option<u8>,
+    /// What the reply under way has said of its next item: it is in no context, and lost when the reply breaks off.
+    pub(crate) half: String,
     /// How many items the context had when this turn began.
     pub(crate) turn_began: usize,
     context: Option<TurnContext>,
@@ -105,6 +107,7 @@ impl Core {
             total: state.usage,
             spent: Usage::default(),
             window_used: state.window_used,
+            half: String::new(),
             turn_began: 0,
             context: state.turn_context,
         }
@@ -225,11 +228,17 @@ impl Core {
         self.transcript.items().iter().rev().take_while(said).find_map(Item::final_text)
     }
 
-    /// Whatever the model said last in this turn, for a task that did not end well.
+    /// Whatever the model said last in this turn, half-said words included, for a task that did not end well.
     pub(crate) fn partial_words(&self) -> Option<String> {
         let from_input = self.turn_began.min(self.transcript.len());
         let items = self.transcript.items().get(from_input..).unwrap_or_default();
-        items.iter().rev().find_map(Item::final_text)
+        let said = items.iter().rev().find_map(Item::final_text);
+        let half = Some(self.half.trim_end()).filter(|half| !half.trim().is_empty());
+        match (said, half) {
+            (said, None) => said,
+            (None, Some(half)) => Some(half.to_owned()),
+            (Some(said), Some(half)) => Some(format!("{said}\n\n{half}")),
+        }
     }
 }
 

@@ -108,6 +108,7 @@ impl ContextFragment for MailNote<'_> {
         if let Some(whole) = &mail.whole {
             text += &format!("\n[cut here; the whole text is in {whole}]");
         }
+        text += &deadline(mail);
         text
     }
 }
@@ -173,8 +174,20 @@ pub fn task_or_note(mail: &Mail) -> Item {
     match mail.kind {
         MailKind::Spawn | MailKind::Input => {
             let pointer = mail.whole.as_ref().map(|whole| format!("\n[cut here; the whole text is in {whole}]"));
-            Item::message(Role::User, &format!("{}{}", mail.body, pointer.unwrap_or_default()))
+            let text = format!("{}{}{}", mail.body, pointer.unwrap_or_default(), deadline(mail));
+            Item::message(Role::User, &text)
         }
         MailKind::Message | MailKind::Followup | MailKind::Result | MailKind::Returned => MailNote(mail).item(),
     }
+}
+
+/// What tells an agent when its task ends; nothing when that is open.
+fn deadline(mail: &Mail) -> String {
+    let line = |at| {
+        format!(
+            "\n[deadline: {at}, now it is {}. What you have said by then is your result: say it in time.]",
+            stdx::now()
+        )
+    };
+    mail.deadline.map(line).unwrap_or_default()
 }

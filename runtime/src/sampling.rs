@@ -112,6 +112,7 @@ async fn stream(
     retry: &mut Retry,
     held: &mut Option<Held>,
 ) -> Result<Stream, EngineError> {
+    core.half.clear();
     if cancel.is_cancelled() {
         return Ok(Stream::Interrupted);
     }
@@ -136,9 +137,13 @@ async fn stream(
                 if event.is_progress() {
                     core.setup.host.progress();
                 }
+                if let ModelEvent::TextDelta(piece) = event {
+                    core.half.push_str(&piece);
+                }
                 continue;
             }
             Some(Ok(ModelEvent::Item(item))) => {
+                core.half.clear();
                 retry.progress();
                 if calls.count() < MAX_CALLS || item.call().is_none() {
                     take(core, turn, item, calls)?;
@@ -147,6 +152,7 @@ async fn stream(
                 endless()
             }
             Some(Ok(ModelEvent::Done { usage, wants_more })) => {
+                core.half.clear();
                 let reply = core.transcript.items().get(before..).unwrap_or_default();
                 let bill = spend::bill_of_reply(usage, reserved, reply);
                 let cut = max_output.filter(|most| usage.output >= *most);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use orchestrator::{Answer, Mode, Pending, Submitted, Tree};
 use protocol::{AgentPath, EventKind, Outcome, RequestId, Status, TaskEnd, TreeEvent, TreeId, UnreadResult};
-use stdx::one_line;
+use stdx::{Timestamp, one_line};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinHandle;
 
@@ -54,10 +54,10 @@ impl Drive {
         path: &AgentPath,
         body: &str,
         wake: bool,
-        request: RequestId,
+        (request, deadline): (RequestId, Option<Timestamp>),
     ) -> Result<Pending, Failure> {
         let mode = if wake { Mode::StartOrSteer } else { Mode::Leave };
-        match self.tree.submit(path, body, mode, request).await? {
+        match self.tree.submit_until(path, body, mode, request, deadline).await? {
             (Submitted::NotSubmitted(why), _) => Err(Failure::usage(why.to_string())),
             (_, Some(pending)) => Ok(pending),
             (_, None) => Err(Failure::internal("the words were taken, and nobody answers for them")),

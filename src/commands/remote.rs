@@ -5,6 +5,7 @@ use std::time::Duration;
 use frontend::Subscription;
 use frontend::{Answer, Client, Code, Delivery, Fault, Given, Op, Refusal, Reply, RequestError, Submission};
 use protocol::{AgentPath, EventKind, Outcome, RequestId, TaskId, TreeEvent, TreeId, UnreadResult, Usage};
+use stdx::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -60,10 +61,16 @@ impl Remote {
         path: &AgentPath,
         body: &str,
         wake: bool,
-        request: RequestId,
+        (request, deadline): (RequestId, Option<Timestamp>),
     ) -> Result<Spoken<TaskId>, Failure> {
-        let op =
-            Op::Send { path: path.clone(), body: body.to_owned(), wake, request, mode: frontend::Mode::StartOrSteer };
+        let op = Op::Send {
+            path: path.clone(),
+            body: body.to_owned(),
+            wake,
+            request,
+            mode: frontend::Mode::StartOrSteer,
+            deadline,
+        };
         let submission = match self.ask(op).await? {
             Spoken::Done(Reply::Submitted(submission)) => submission,
             Spoken::Done(other) => return Err(unexpected(&other)),
@@ -74,6 +81,10 @@ impl Remote {
             Submission::NotSubmitted { message, .. } => Err(Failure::usage(message)),
             Submission::Steered { task, .. } => {
                 output::note(&format!("{path} is working and takes this in before its next step"));
+                Ok(Spoken::Done(task))
+            }
+            Submission::Queued { task, position: Some(position) } => {
+                output::note(&format!("{path} is queued, number {position} for a running slot"));
                 Ok(Spoken::Done(task))
             }
             Submission::Started { task, .. } | Submission::Queued { task, .. } => Ok(Spoken::Done(task)),
@@ -205,6 +216,8 @@ fn code(answer: &Answer) -> u8 {
     match answer.end.outcome {
         Outcome::Completed => exit::DONE,
         Outcome::OverBudget => exit::BUDGET,
+        // It was not somebody who stopped it.
+        Outcome::Interrupted if answer.end.is_expired() => exit::ERRORED,
         Outcome::Interrupted | Outcome::Closed => exit::INTERRUPTED,
         Outcome::Errored | Outcome::Lost => match answer.fault.as_ref().map(|fault| fault.code) {
             Some(Code::Provider) => exit::PROVIDER,

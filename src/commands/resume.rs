@@ -50,7 +50,7 @@ pub(super) async fn resume(setting: Setting, args: Resume) -> Result<u8, Failure
                 }
                 if let Some(prompt) = &prompt {
                     let root = AgentPath::root();
-                    let Spoken::Done(task) = remote.send(&root, prompt, true, request).await? else { continue };
+                    let Spoken::Done(task) = remote.send(&root, prompt, true, (request, None)).await? else { continue };
                     tasks.insert(0, task);
                 }
                 let Some(task) = tasks.first() else {
@@ -88,7 +88,7 @@ async fn own(
         let mut expected = if go_on { drive.tree().go_on().await? } else { Vec::new() };
         if let Some(prompt) = prompt {
             // The prompt's answer is the answer; without one, that of the first task that goes on, the root's first.
-            expected.insert(0, drive.give(&AgentPath::root(), prompt, true, request).await?);
+            expected.insert(0, drive.give(&AgentPath::root(), prompt, true, (request, None)).await?);
         }
         Ok::<_, Failure>(expected)
     };

@@ -24,7 +24,8 @@ pub(super) async fn run(setting: Setting, args: Run) -> Result<u8, Failure> {
     let model = choose::model(&setting, &config, &options).await?;
     options.model = Some(model.clone());
     let prompt = text(args.prompt, "task")?;
-    let (tree, pending) = Tree::create(options, &prompt).await?;
+    let deadline = args.deadline.map(|time| stdx::now().after(time));
+    let (tree, pending) = Tree::create_until(options, &prompt, deadline).await?;
     announce(&setting, tree.id(), &model);
     let door = Served::open(&setting, &tree).await;
     let found = tree.report();

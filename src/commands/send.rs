@@ -20,13 +20,14 @@ pub(super) async fn send(setting: Setting, args: Send) -> Result<u8, Failure> {
     let id = setting.tree()?;
     // One name for these words, however often owners change under way: sent twice they are one task.
     let request = RequestId::new();
+    let words = (request, args.deadline.map(|time| stdx::now().after(time)));
     let wake = !args.queue;
     let (mut told, mut patience) = (0, Patience::default());
     loop {
         match reach(&setting, &options, id).await? {
             Reached::Other(client) => {
                 let mut remote = Remote::new(&setting, client, id, &mut told).await;
-                let Spoken::Done(task) = remote.send(&path, &message, wake, request).await? else {
+                let Spoken::Done(task) = remote.send(&path, &message, wake, words).await? else {
                     patience.wait(told).await?;
                     continue;
                 };
@@ -41,7 +42,7 @@ pub(super) async fn send(setting: Setting, args: Send) -> Result<u8, Failure> {
             Reached::Owner(owned) => {
                 let drive = Drive::new(&setting, owned);
                 drive.tree().started(true);
-                let pending = match drive.give(&path, &message, wake, request).await {
+                let pending = match drive.give(&path, &message, wake, words).await {
                     Ok(pending) => pending,
                     Err(failure) => {
                         drive.drop_tree().await;

@@ -2,6 +2,7 @@
 
 use protocol::{AgentPath, RequestId, TaskId};
 use serde::{Deserialize, Serialize};
+use stdx::Timestamp;
 
 /// One thing asked of a tree. Wire names are frozen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +23,9 @@ pub enum Op {
         /// What they may do to a turn.
         #[serde(default)]
         mode: Mode,
+        /// When the task that they give ends with what there is, at the latest.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<Timestamp>,
     },
     /// Waits for the end of a task. Answered with [`Reply::Answered`](crate::Reply::Answered).
     Answer {

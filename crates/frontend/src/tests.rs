@@ -67,6 +67,7 @@ fn send(body: &str) -> Op {
         wake: true,
         request: request(),
         mode: crate::Mode::default(),
+        deadline: None,
     }
 }
 

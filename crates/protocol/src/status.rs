@@ -141,6 +141,12 @@ impl TaskEnd {
         Self { outcome: Outcome::Interrupted, text, reason: Some(format!("{EXPIRED} ({deadline})")) }
     }
 
+    /// As [`TaskEnd::expired`], for a task that no turn had taken in.
+    pub fn expired_unbegun(deadline: Timestamp) -> Self {
+        let reason = format!("{EXPIRED} ({deadline}) before it was begun");
+        Self { outcome: Outcome::Interrupted, text: None, reason: Some(reason) }
+    }
+
     /// Whether a deadline ended it, and not somebody.
     pub fn is_expired(&self) -> bool {
         self.outcome == Outcome::Interrupted && self.reason.as_ref().is_some_and(|reason| reason.starts_with(EXPIRED))
@@ -154,5 +160,21 @@ impl TaskEnd {
             (None, Some(reason)) => format!("({}: {reason})", self.outcome),
             (None, None) => format!("({}, no text)", self.outcome),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_is_told_from_an_interrupt() {
+        let at = Timestamp::EPOCH;
+        let end = TaskEnd::expired(at, Some("half".to_owned()));
+        assert_eq!(end.words(), "half\n\n(interrupted: its deadline passed (1970-01-01T00:00:00.000Z))");
+        assert!(end.is_expired() && TaskEnd::expired_unbegun(at).is_expired());
+        let by_hand = TaskEnd { reason: Some("interrupted by user".to_owned()), ..end.clone() };
+        assert!(!by_hand.is_expired());
+        assert!(!TaskEnd { outcome: Outcome::Errored, ..end }.is_expired());
     }
 }

@@ -122,7 +122,7 @@ impl House {
         (tree, report)
     }
 
-    fn play(&self, tree: &Tree) {
+    pub(super) fn play(&self, tree: &Tree) {
         let player = Arc::<Player>::clone(&self.player);
         tree.0.models.lock().unwrap().insert(MODEL.to_owned(), player);
     }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use tool_api::{Invocation, Tool, ToolError, ToolOutput, ToolSpec};
 
 use super::Me;
-use super::args::{function, refuse};
+use super::args::{deadline, function, refuse};
 
 pub(super) const MESSAGE: &str = "send_message";
 pub(super) const FOLLOWUP: &str = "followup_task";
@@ -22,6 +22,18 @@ struct Args {
     target: String,
     /// What to say. Not blank.
     message: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TaskArgs {
+    /// The agent: a name below you, or a path such as `/root/worker_a`. Siblings need their path.
+    target: String,
+    /// What is to be done. Not blank.
+    message: String,
+    /// How long it may take, in milliseconds: then it ends with what it has. Left out: as long as it takes.
+    #[serde(default, deserialize_with = "tool_api::whole")]
+    deadline_ms: Option<u64>,
 }
 
 impl Tool for SendMessage {
@@ -40,7 +52,10 @@ impl Tool for SendMessage {
     }
 
     fn call(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
-        Box::pin(self.0.send(MailKind::Message, invocation))
+        Box::pin(async move {
+            let Args { target, message } = tool_api::parse(&invocation.call)?;
+            self.0.send(MailKind::Message, TaskArgs { target, message, deadline_ms: None }, invocation).await
+        })
     }
 }
 
@@ -57,24 +72,27 @@ impl Tool for FollowupTask {
                           is woken; a working one takes it in before it ends its turn or starts a new one for it. Its \
                           result comes to you as mail."
                     .to_owned(),
-            input: function::<Args>(),
+            input: function::<TaskArgs>(),
         }
     }
 
     fn call(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
-        Box::pin(self.0.send(MailKind::Followup, invocation))
+        Box::pin(async move {
+            let args = tool_api::parse(&invocation.call)?;
+            self.0.send(MailKind::Followup, args, invocation).await
+        })
     }
 }
 
 impl Me {
-    async fn send(&self, kind: MailKind, invocation: Invocation) -> Result<ToolOutput, ToolError> {
-        let args: Args = tool_api::parse(&invocation.call)?;
+    async fn send(&self, kind: MailKind, args: TaskArgs, invocation: Invocation) -> Result<ToolOutput, ToolError> {
         let to = self.target(&args.target)?;
         let id = invocation.effect.mail();
         let wakes = kind == MailKind::Followup;
         let from = self.node.party();
         let tree = &self.tree;
-        let mail = tree.letter(id, from, &to, (kind, wakes), &args.message).map_err(refuse)?;
+        let mut mail = tree.letter(id, from, &to, (kind, wakes), &args.message).map_err(refuse)?;
+        mail.deadline = deadline(args.deadline_ms)?;
         // The call is on disk before its mail is.
         let writer = tree.0.options.store.writer(self.node.meta.id).map_err(|error| refuse(error.into()))?;
         writer.sync().await.map_err(|error| refuse(error.into()))?;

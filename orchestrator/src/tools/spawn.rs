@@ -7,7 +7,7 @@ use serde::Deserialize;
 use tool_api::{Invocation, Tool, ToolError, ToolOutput, ToolSpec};
 
 use super::Me;
-use super::args::{function, refuse};
+use super::args::{deadline, function, refuse};
 use crate::fork::Turns;
 use crate::spawn::Wanted;
 
@@ -34,6 +34,9 @@ struct Args {
     /// How much of your conversation it begins with: `none` (default), `all`, or a number of last turns.
     #[serde(default)]
     fork_turns: Option<String>,
+    /// How long it may take, in milliseconds: then it ends with what it has. Left out: as long as it takes.
+    #[serde(default, deserialize_with = "tool_api::whole")]
+    deadline_ms: Option<u64>,
 }
 
 impl Tool for SpawnAgent {
@@ -69,6 +72,7 @@ impl Tool for SpawnAgent {
                 model: some(args.model),
                 effort: some(args.reasoning_effort),
                 turns: turns(args.fork_turns.as_deref())?,
+                deadline: deadline(args.deadline_ms)?,
             };
             let Me { tree, node } = self.0.clone();
             // Carried through even when the call is dropped: a child that stands on disk must be in the tables too.

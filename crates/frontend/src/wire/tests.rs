@@ -14,7 +14,7 @@ fn requests() -> Vec<Request> {
     let request: protocol::RequestId = "01939d5e-0000-7000-8000-000000000002".parse().unwrap();
     let body = "say \"hi\"\n".to_owned();
     let ops = [
-        Op::Send { path: path.clone(), body, wake: false, request, mode: Mode::StartIfIdle },
+        Op::Send { path: path.clone(), body, wake: false, request, mode: Mode::StartIfIdle, deadline: None },
         Op::Answer { task: request.mail() },
         Op::Interrupt { path: path.clone(), reason: "enough".to_owned() },
         Op::Close { path, reason: "done".to_owned() },
