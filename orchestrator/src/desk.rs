@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use frontend::{Answer as Told, Code, Cut, Desk, Fault, Found, Given, Listing, Op, Refusal, Reply, Report, Row};
-use frontend::{Edge as ShownEdge, Submission, Subscription};
+use frontend::{Edge as ShownEdge, Submission, Subscription, UnreadWords};
 use futures::future::BoxFuture;
 use protocol::{AgentPath, MailKind, RequestId, TaskId};
 use stdx::{Timestamp, one_line};
@@ -51,9 +51,9 @@ impl Desk for Tree {
                 }
                 Op::Close { path, reason } => {
                     let reason = if reason.trim().is_empty() { "closed by the user".to_owned() } else { reason };
-                    let agents = self.below(&path);
+                    let (agents, unread) = (self.below(&path), self.unread_words(&path));
                     self.close(&path, &one_line(&reason, 200), &By::User).await.map_err(fault)?;
-                    Ok(Reply::Closed { agents })
+                    Ok(Reply::Closed { agents, unread })
                 }
                 Op::Tree => Ok(Reply::Tree(self.listing())),
                 Op::Resume => Ok(Reply::Report(self.report())),
@@ -138,6 +138,17 @@ impl Tree {
     pub fn below(&self, path: &AgentPath) -> Vec<AgentPath> {
         let below = |node: &Arc<Node>| node.address.path.is_at_or_below(path);
         self.reachable().into_iter().filter(below).map(|node| node.address.path.clone()).collect()
+    }
+
+    /// Words of people that nobody at or below a path has read.
+    pub fn unread_words(&self, path: &AgentPath) -> Vec<UnreadWords> {
+        let below = self.reachable().into_iter().filter(|node| node.address.path.is_at_or_below(path));
+        let words = below.flat_map(|node| {
+            let left = node.pending().into_iter().filter(|mail| mail.from.thread().is_none());
+            let path = node.address.path.clone();
+            left.map(move |mail| UnreadWords { path: path.clone(), line: one_line(&mail.body, LINE) })
+        });
+        words.collect()
     }
 
     /// The tree as it stands now.

@@ -70,7 +70,11 @@ impl Tree {
         let agent = Agent::start(Arc::new(setup), state, node.cancel.clone(), &self.0.tracker);
         *life = Life::Resident { agent, hands };
         // Under the agent's lock, so that an eviction that comes next finds it in the table.
-        node.facts().resident = true;
+        {
+            let mut facts = node.facts();
+            facts.resident = true;
+            facts.trouble = None;
+        }
         self.touch(node.meta.id);
         drop(life);
         if let Some(items) = slept {
@@ -194,6 +198,7 @@ impl Tree {
             facts.status = Status::Errored;
             facts.waiting_on = None;
             facts.watch.counts(false, Instant::now());
+            facts.trouble = Some(error.to_string());
         }
         self.0.bus.emit(
             &node.address,

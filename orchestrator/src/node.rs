@@ -66,6 +66,8 @@ pub(crate) struct Facts {
     pub(crate) watch: Watch,
     /// Stalls of others that it was told of, while it waited for them.
     pub(crate) heard: HashMap<ThreadId, u64>,
+    /// Why it could not be loaded for the work that lies there.
+    pub(crate) trouble: Option<String>,
     /// Its tasks that have not ended.
     pub(crate) tasks: Tasks,
     /// Tokens that servers counted.
@@ -115,6 +117,7 @@ impl Node {
         let mut tasks = Tasks::default();
         state.pending.iter().for_each(|mail| tasks.given(mail));
         let facts = Facts {
+            trouble: None,
             tasks,
             status: state.status(),
             waiting_on: None,

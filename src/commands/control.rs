@@ -1,6 +1,6 @@
 //! `agent interrupt` and `agent close`.
 
-use frontend::{Op, Reply};
+use frontend::{Op, Reply, UnreadWords};
 use orchestrator::{By, TreeError};
 use protocol::AgentPath;
 
@@ -69,8 +69,8 @@ pub(super) async fn close(setting: Setting, args: Close) -> Result<u8, Failure> 
         match reach(&setting, &options, id).await? {
             Reached::Other(client) => {
                 match ask(&client, Op::Close { path: path.clone(), reason: reason.clone() }).await? {
-                    Spoken::Done(Reply::Closed { agents }) => {
-                        closed(&path, &agents);
+                    Spoken::Done(Reply::Closed { agents, unread }) => {
+                        closed(&path, &agents, &unread);
                         return Ok(exit::DONE);
                     }
                     Spoken::Done(other) => return Err(unexpected(&other)),
@@ -80,22 +80,25 @@ pub(super) async fn close(setting: Setting, args: Close) -> Result<u8, Failure> 
             Reached::Owner(owned) => {
                 let drive = Drive::new(&setting, owned);
                 let tree = drive.tree();
-                let agents = tree.below(&path);
+                let (agents, unread) = (tree.below(&path), tree.unread_words(&path));
                 let reason = if reason.trim().is_empty() { "closed by the user" } else { reason.trim() };
                 let done = tree.close(&path, reason, &By::User).await;
                 drive.drop_tree().await;
                 done?;
-                closed(&path, &agents);
+                closed(&path, &agents, &unread);
                 return Ok(exit::DONE);
             }
         }
     }
 }
 
-fn closed(path: &AgentPath, agents: &[AgentPath]) {
+fn closed(path: &AgentPath, agents: &[AgentPath], unread: &[UnreadWords]) {
     match agents.len().saturating_sub(1) {
         0 => output::note(&format!("{path} is closed")),
         1 => output::note(&format!("{path} is closed, and with it 1 agent below")),
         many => output::note(&format!("{path} is closed, and with it {many} agents below")),
+    }
+    for words in unread {
+        output::note(&format!("not read by {}, and now nobody will: {}", words.path, words.line));
     }
 }

@@ -25,6 +25,7 @@ mod resume;
 mod run;
 mod signals;
 mod socket;
+mod stalls;
 mod sweep;
 mod tools;
 mod verify;

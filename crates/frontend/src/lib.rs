@@ -31,7 +31,7 @@ pub use listener::{BindError, Listener};
 pub use listing::{Cut, Edge, Found, Listing, Report, Row, Spending, Tokens, Use};
 pub use op::{Mode, Op};
 pub use place::socket_path;
-pub use reply::{Answer, Given, Refusal, Reply, Submission};
+pub use reply::{Answer, Given, Refusal, Reply, Submission, UnreadWords};
 pub use serve::serve;
 pub use wire::{Hello, Notice, PROTOCOL, Request, Response, Settled};
 

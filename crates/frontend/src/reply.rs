@@ -22,6 +22,9 @@ pub enum Reply {
     Closed {
         /// The agent and those below it whose work ended with it.
         agents: Vec<AgentPath>,
+        /// Words of people that they had not read.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unread: Vec<UnreadWords>,
     },
     /// The tree as it stands.
     Tree(Listing),
@@ -36,6 +39,15 @@ pub enum Reply {
     Subscribed,
     /// The owner answers.
     Pong,
+}
+
+/// Words of a person that nobody reads any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnreadWords {
+    /// For whom they were.
+    pub path: AgentPath,
+    /// The words, on one line.
+    pub line: String,
 }
 
 /// What became of a client's words; known at once, unlike their answer.

@@ -263,7 +263,7 @@ pub(crate) fn every_reply() -> Vec<Reply> {
         }),
         Reply::Answered(Answer { task, agent: AgentPath::root(), end, fault, seq: None }),
         Reply::Interrupted { agents: vec![AgentPath::root()] },
-        Reply::Closed { agents: Vec::new() },
+        Reply::Closed { agents: Vec::new(), unread: Vec::new() },
         Reply::Tree(listing()),
         Reply::Report(report()),
         Reply::Continued { tasks: vec![Given { task, agent: AgentPath::root() }] },

@@ -285,7 +285,10 @@ fn standing(tree: &Tree, node: &Node) -> Value {
             object.insert("waiting_on".to_owned(), json!(on));
         }
         details(tree, node, object);
-        if facts.status == Status::Pending && !node.is_busy() {
+        if let Some(trouble) = facts.trouble.filter(|_| !node.is_busy()) {
+            let note = format!("its task is not begun: {trouble}. close_agent gives the task up");
+            object.insert("note".to_owned(), note.into());
+        } else if facts.status == Status::Pending && !node.is_busy() {
             let note = "has a task that nobody is starting; give it a followup_task";
             object.insert("note".to_owned(), note.into());
         }
