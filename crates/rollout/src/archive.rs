@@ -54,6 +54,9 @@ impl Store {
         let target = self.other_of(plain)?;
         let kept = |error| kept("archive", &plain.file, error);
         let disk = &**self.disk();
+        if let Some(packed) = &piece.packed {
+            self.goes_on(plain, packed)?;
+        }
         // How it ends goes into the label, so that lists need not unpack it.
         let end = self.summarise(plain)?;
         let unlike = packed::owned_by(piece.meta.session_id);
@@ -91,6 +94,7 @@ impl Store {
         let disk = &**self.disk();
         if let Some(there) = &piece.plain {
             // It counts, and the packed one may be older. Whoever put it there may have been killed before it was safe.
+            self.goes_on(there, packed)?;
             disk.open_append(&there.file).and_then(|file| file.sync_data()).map_err(kept)?;
             self.sync_way(&there.file).map_err(kept)?;
         } else {
@@ -156,6 +160,33 @@ impl Store {
             self.disk().sync_dir(folder).map_err(|error| Error::io("sync", &**folder, error))?;
         }
         Ok(())
+    }
+
+    /// Whether a rollout in use begins with what its packed copy holds, as it does unless one of them is damaged: lines
+    /// are only ever added. Otherwise the copy may be the better one, and must not go.
+    fn goes_on(&self, plain: &FileFacts, packed: &FileFacts) -> Result<(), Error> {
+        let disk = &**self.disk();
+        let begins = || {
+            let (mut whole, mut copy) = (open_plain(disk, &plain.file), open_packed(disk, &packed.file)?);
+            let (mut first, mut second) = (vec![0; BLOCK], vec![0; BLOCK]);
+            loop {
+                let read = fill(&mut copy, &mut second)?;
+                let also = fill(&mut whole, &mut first[..read])?;
+                if first[..also] != second[..read] {
+                    return Ok(false);
+                }
+                if read < second.len() {
+                    return Ok(true);
+                }
+            }
+        };
+        match begins() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::Differs { file: plain.file.to_path_buf(), packed: packed.file.to_path_buf() }),
+            // A copy that cannot be unpacked is of use to nobody.
+            Err(error) if packed::damage(&packed.file, &error).is_some() => Ok(()),
+            Err(error) => Err(kept("compare", &packed.file, error)),
+        }
     }
 
     /// Where the file of these facts is when it is in the other place.

@@ -79,6 +79,17 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
+    /// A rollout is there in use and packed, and the one in use does not go on where the packed one ends.
+    #[error(
+        "`{}` does not begin as its archived copy `{}` does; one of the two is damaged: keep the one that is whole and \
+         move the other away", .file.display(), .packed.display()
+    )]
+    Differs {
+        /// The one in use.
+        file: PathBuf,
+        /// The packed one.
+        packed: PathBuf,
+    },
     /// A file could not be archived, brought back or removed. It is still where it was.
     #[error("cannot {doing} `{}`, which stays as it is: {}", .file.display(), told(.source))]
     Kept {

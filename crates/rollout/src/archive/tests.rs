@@ -177,6 +177,34 @@ async fn of_two_the_one_in_use_counts() {
     assert_eq!(texts(&home.again()), newer);
 }
 
+/// The copy is older, but it may be the one that is whole: then neither goes.
+#[tokio::test]
+async fn of_two_that_differ_neither_goes() {
+    let home = family().await;
+    archive_all(&home.again()).unwrap();
+    let packed = home.again().file(id(1)).unwrap();
+    let old = fs::read(&*packed).unwrap();
+    unarchive_all(&home.again()).unwrap();
+    let plain = home.again().file(id(1)).unwrap();
+    let good = fs::read(&*plain).unwrap();
+    fs::write(&*packed, &old).unwrap();
+    let changed: Vec<u8> = good.iter().enumerate().map(|(at, byte)| if at == 700 { b'?' } else { *byte }).collect();
+    for bad in [&good[..good.len() - 1], &good[..10], b"", &changed] {
+        fs::write(&*plain, bad).unwrap();
+        for act in [archive_all, unarchive_all] {
+            let error = act(&home.again()).unwrap_err();
+            assert!(matches!(error, Error::Differs { .. }), "{error:?}");
+            assert!(error.to_string().contains("move the other away"), "{error}");
+            assert!(fs::read(&*plain).unwrap() == bad && fs::read(&*packed).unwrap() == old);
+        }
+    }
+    // A copy that is of no use keeps nobody.
+    fs::write(&*plain, &good).unwrap();
+    fs::write(&*packed, &old[..9]).unwrap();
+    unarchive_all(&home.again()).unwrap();
+    is_whole(&home, false);
+}
+
 #[tokio::test]
 async fn a_full_disk_leaves_everything_where_it_was() {
     for back in [false, true] {
