@@ -1,7 +1,11 @@
+use std::collections::BTreeSet;
+
 use expect_test::{Expect, expect};
+use proptest::prelude::*;
 
 use super::*;
 use crate::graph::tests::{node, thread};
+use crate::{Edge, Filter};
 
 fn check(nodes: Vec<Node>, expect: Expect) {
     let (graph, problems) = Graph::build(nodes);
@@ -69,7 +73,7 @@ fn contradictions() {
     );
     // The first one is closed: both have their place.
     let mut first = node(2, 1, "/root/a");
-    first.edge = crate::Edge::Closed { reason: "done".to_owned() };
+    first.edge = Edge::Closed { reason: "done".to_owned() };
     check(
         vec![node(1, 0, "/root"), second, first, node(4, 3, "/root/a/x")],
         expect![["/root /root/a /root/a /root/a/x\n"]],
@@ -88,7 +92,7 @@ fn contradictions() {
 #[test]
 fn doubles() {
     let mut closed = node(2, 1, "/root/a");
-    closed.edge = crate::Edge::Closed { reason: "done".to_owned() };
+    closed.edge = Edge::Closed { reason: "done".to_owned() };
     for nodes in [[node(2, 1, "/root/a"), closed.clone()], [closed, node(2, 1, "/root/a")]] {
         let (graph, problems) = Graph::build(nodes.into_iter().chain([node(1, 0, "/root")]));
         assert_eq!(problems, []);
@@ -113,5 +117,59 @@ proptest::proptest! {
         let told: usize = problems.iter().map(|p| if let Problem::Cycle(threads) = p { threads.len() } else { 1 }).sum();
         proptest::prop_assert_eq!(graph.len() + told, total);
         proptest::prop_assert_eq!(graph.iter().count(), graph.len());
+    }
+}
+
+/// An agent as damaged data may have it: any parent, itself included, and a path that may fit that parent or not.
+fn damaged() -> impl Strategy<Value = Node> {
+    const PATHS: [&str; 7] = ["/root", "/root/a", "/root/b", "/root/a/a", "/root/a/b", "/root/b/a", "/root/a/a/a"];
+    (1..8u32, 0..8u32, proptest::sample::select(&PATHS[..]), 1..3u32, any::<bool>()).prop_map(
+        |(n, parent, path, incarnation, open)| {
+            let edge = if open { Edge::Open } else { Edge::Closed { reason: "done".to_owned() } };
+            Node { incarnation, edge, ..node(n, parent, path) }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1024))]
+
+    /// Whatever is found on a disk: building ends, whoever is loaded hangs on the root by sound edges, whoever is not
+    /// is told, and nobody is reached through a closed edge.
+    #[test]
+    fn damaged_data_makes_a_sound_tree(nodes in proptest::collection::vec(damaged(), 0..24)) {
+        let found: BTreeSet<ThreadId> = nodes.iter().map(|node| node.thread).collect();
+        let (graph, problems) = Graph::build(nodes.clone());
+        let loaded: Vec<&Node> = graph.iter().collect();
+        let told: BTreeSet<ThreadId> = problems.iter().flat_map(|problem| match problem {
+            Problem::Orphan { thread, .. } | Problem::Refused { thread, .. } => vec![*thread],
+            Problem::Cycle(threads) => threads.clone(),
+        }).collect();
+        let there: BTreeSet<ThreadId> = loaded.iter().map(|node| node.thread).collect();
+        prop_assert_eq!(there.len(), graph.len(), "a walk meets each of them once");
+        prop_assert_eq!(&(&there | &told), &found);
+        let mut held = BTreeSet::new();
+        for node in &loaded {
+            let up = graph.ancestors(node.thread);
+            prop_assert_eq!(up.len(), node.path.depth());
+            prop_assert_eq!(up.last().copied().or(Some(node.thread)), graph.root());
+            for (path, above) in std::iter::successors(node.path.parent(), AgentPath::parent).zip(&up) {
+                prop_assert_eq!(&graph.get(*above).unwrap().path, &path);
+            }
+            let open = up.iter().chain([&node.thread]).all(|thread| graph.is_open(*thread));
+            prop_assert_eq!(graph.is_reachable(node.thread), open);
+            if open {
+                prop_assert!(held.insert(node.path.clone()), "a path is held once");
+                prop_assert_eq!(graph.resolve(&node.path), Some(node.thread));
+            }
+            if !graph.is_reachable(node.thread) {
+                prop_assert_eq!(graph.descendants(node.thread, Filter::Open), vec![]);
+            }
+        }
+        // A second reading, in another order, comes to the same; unless one agent was found as two.
+        if found.len() == nodes.len() {
+            let (again, _) = Graph::build(nodes.into_iter().rev());
+            prop_assert!(graph.iter().eq(again.iter()));
+        }
     }
 }

@@ -179,6 +179,7 @@ enum Step {
     Spawn { parent: usize, name: usize },
     Close(usize),
     Late(usize),
+    LateClosed(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -186,6 +187,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (any::<usize>(), 0..3usize).prop_map(|(parent, name)| Step::Spawn { parent, name }),
         1 => any::<usize>().prop_map(Step::Close),
         1 => any::<usize>().prop_map(Step::Late),
+        1 => any::<usize>().prop_map(Step::LateClosed),
     ]
 }
 
@@ -265,6 +267,16 @@ proptest! {
                     let known = graph.get(at(n % count)).unwrap().clone();
                     graph.insert(Node { edge: Edge::Open, ..known }).unwrap();
                 }
+                Step::LateClosed(n) => {
+                    let n = n % count;
+                    let known = graph.get(at(n)).unwrap().clone();
+                    let edge = Edge::Closed { reason: "read late".to_owned() };
+                    graph.insert(Node { edge, ..known.clone() }).unwrap();
+                    if !known.is_open() {
+                        prop_assert_eq!(&graph.get(at(n)).unwrap().edge, &known.edge);
+                    }
+                    model.agents[n].2 = false;
+                }
             }
         }
         let count = model.agents.len();
@@ -287,6 +299,19 @@ proptest! {
             prop_assert_eq!(open.iter().copied().collect::<BTreeSet<_>>(), reached);
             let depths: Vec<usize> = all.iter().map(|t| graph.get(*t).unwrap().path.depth()).collect();
             prop_assert!(depths.is_sorted());
+            // Breadth first: by depth, then as their parents stand, then in the order of their spawning.
+            let mut levels = vec![at(n)];
+            let mut breadth = Vec::new();
+            while !levels.is_empty() {
+                levels = levels.iter().flat_map(|up| {
+                    (0..count).filter(|m| model.agents[*m].0.map(at) == Some(*up)).map(at).collect::<Vec<_>>()
+                }).collect();
+                breadth.extend(levels.clone());
+            }
+            prop_assert_eq!(&all, &breadth);
+            prop_assert_eq!(&open, &breadth.into_iter().filter(|t| graph.is_reachable(*t)).collect::<Vec<_>>());
+            let same: Vec<ThreadId> = (0..count).filter(|m| model.agents[*m].1 == *path).map(at).collect();
+            prop_assert_eq!(graph.resolve_any(path), same);
             let stop = graph.subtree_post_order(at(n));
             prop_assert_eq!(stop.len(), all.len() + 1);
             for (place, thread) in stop.iter().enumerate() {

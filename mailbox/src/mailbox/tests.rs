@@ -6,6 +6,8 @@ use protocol::{Address, AgentPath, RequestId, TreeId};
 
 use super::*;
 
+mod plain;
+
 fn thread(n: u32) -> ThreadId {
     format!("00000000-0000-7000-8000-{n:012}").parse().unwrap()
 }

@@ -3,6 +3,8 @@ use protocol::{ThreadId, TreeId};
 
 use super::*;
 
+mod ways;
+
 fn address(path: &str) -> Address {
     // One thread a path, so that names in a test stand for agents.
     let n = path.bytes().fold(0u64, |n, b| (n * 31 + u64::from(b)) % 1_000_000_000);
