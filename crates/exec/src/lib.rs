@@ -6,6 +6,7 @@
 
 mod environment;
 mod error;
+mod mark;
 mod output;
 mod process;
 mod procfs;
@@ -20,7 +21,7 @@ pub use process::{GRACE, Phase, Plan, Process, Progress, Stdin, spawn};
 pub use procfs::{boot_id, lives, start_time};
 pub use reaper::Reaper;
 pub use shell::Shell;
-pub use sweep::{Fate, Leftover, end_marked, sweep};
+pub use sweep::{Fate, Leftover, end_marked, left_behind, sweep};
 
 #[cfg(test)]
 mod tests;

@@ -18,7 +18,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::output::Buffer;
-use crate::{Chunk, Environment, Error, Reaper, TOKEN_VARIABLE, procfs};
+use crate::{Chunk, Environment, Error, Reaper, TOKEN_VARIABLE, mark, procfs};
 
 /// What a process gets between the request to end and its end.
 pub const GRACE: Duration = Duration::from_millis(200);
@@ -127,7 +127,7 @@ pub fn spawn(plan: Plan<'_>) -> Result<(Process, Reaper), Error> {
         .stderr(second)
         .process_group(0);
     let pipe = Receiver::from_owned_fd(reader.into()).map_err(refused)?;
-    let mut child = command.spawn().map_err(refused)?;
+    let mut child = mark::starting(plan.token, || command.spawn()).map_err(refused)?;
     // The command holds the writing ends; the pipe would never end with them open.
     drop(command);
     // Not reaped yet, so the number is certainly its own.

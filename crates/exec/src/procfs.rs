@@ -19,8 +19,10 @@ pub(crate) struct Seen {
     pub(crate) group: i32,
     /// Clock ticks since boot.
     pub(crate) start_time: u64,
-    /// The mark in its environment; not read by [`groups`].
+    /// The mark in its environment; read by [`marks`] alone.
     pub(crate) token: Option<Token>,
+    /// The mark among its limits, if it has one that may be one; read by [`marks`] alone.
+    pub(crate) number: Option<u64>,
 }
 
 /// The id of the machine's current boot; `unknown` where the system does not tell.
@@ -55,7 +57,7 @@ pub fn start_time(pid: i32) -> Option<u64> {
 
 /// All processes, with their marks. Reading another's environment may wait for it: not for a thread that serves others.
 pub(crate) fn marks() -> Vec<Seen> {
-    let mark = |seen: Seen| Seen { token: token(seen.pid), ..seen };
+    let mark = |seen: Seen| Seen { token: token(seen.pid), number: number(seen.pid), ..seen };
     pids().filter_map(alive).map(mark).collect()
 }
 
@@ -71,6 +73,26 @@ pub(crate) fn token(pid: i32) -> Option<Token> {
         .split(|b| *b == 0)
         .find_map(|entry| entry.strip_prefix(TOKEN_VARIABLE.as_bytes())?.strip_prefix(b"="))?;
     std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+/// The mark among the limits of a process.
+pub(crate) fn number(pid: i32) -> Option<u64> {
+    limit(&fs::read_to_string(file(pid, "limits")).ok()?)
+}
+
+/// The soft limit of real time; `None` when it is unlimited.
+fn limit(limits: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max realtime timeout"))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// All processes that may descend from `pid`: those with a number above it, or everybody when numbers have begun anew
+/// since.
+pub(crate) fn younger(pid: i32) -> impl Iterator<Item = i32> {
+    let newest = fs::read_to_string("/proc/loadavg").ok();
+    let newest = newest.and_then(|text| text.split_ascii_whitespace().last()?.parse::<i32>().ok());
+    let begun_anew = newest.is_none_or(|newest| newest < pid);
+    pids().filter(move |other| begun_anew || *other > pid)
 }
 
 fn file(pid: i32, name: &str) -> PathBuf {
@@ -98,6 +120,7 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Seen> {
         group: fields.get(2)?.parse().ok()?,
         start_time: fields.get(START_TIME)?.parse().ok()?,
         token: None,
+        number: None,
     })
 }
 
@@ -118,6 +141,18 @@ mod tests {
         check(&format!("9 (sh) Z {rest}"), None);
         check("9 (sh) S 1 2", None);
         check("", None);
+    }
+
+    #[test]
+    fn limits() {
+        let check =
+            |line: &str, expect| assert_eq!(limit(&format!("Limit  Soft  Hard  Units\n{line}\n")), expect, "{line}");
+        check(
+            "Max realtime timeout      2305843009213693951  unlimited            us        ",
+            Some(2_305_843_009_213_693_951),
+        );
+        check("Max realtime timeout      unlimited            unlimited            us        ", None);
+        check("Max realtime priority     0                    0                    ", None);
     }
 
     #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! Ending processes by the mark in their environment: those that left their group, and those that a crash left.
+//! Ending processes by their marks: those that left their group, and those that a crash left.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
 
 use crate::procfs::Seen;
-use crate::{GRACE, boot_id, procfs};
+use crate::{GRACE, boot_id, mark, procfs};
 
 /// How often everybody is looked for again after force was used: a process may start others while it is being ended.
 const ROUNDS: usize = 20;
@@ -38,6 +38,30 @@ pub enum Fate {
     Survives,
 }
 
+/// The marks of some processes, to be found again.
+struct Marks {
+    tokens: HashSet<Token>,
+    numbers: HashMap<u64, Token>,
+}
+
+impl Marks {
+    fn new(tokens: impl IntoIterator<Item = Token>) -> Self {
+        let tokens: HashSet<Token> = tokens.into_iter().collect();
+        let numbers = tokens.iter().map(|token| (mark::number(*token), *token)).collect();
+        Self { tokens, numbers }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// Whose mark a process carries. The number first: an environment can be copied.
+    fn of(&self, seen: &Seen) -> Option<Token> {
+        let numbered = seen.number.and_then(|number| self.numbers.get(&number).copied());
+        numbered.or_else(|| seen.token.filter(|token| self.tokens.contains(token)))
+    }
+}
+
 /// What a ledger says about one process.
 struct Entry {
     token: Token,
@@ -62,22 +86,20 @@ impl Entry {
 /// A process that ended in good order is reported only if something of it still ran.
 pub async fn sweep(records: &[ProcessRecord]) -> Vec<Leftover> {
     let entries = entries(records);
-    let here: HashSet<Token> = entries.iter().filter(|entry| entry.this_boot).map(|entry| entry.token).collect();
+    let here = Marks::new(entries.iter().filter(|entry| entry.this_boot).map(|entry| entry.token));
     let all = if here.is_empty() { Vec::new() } else { look().await };
     let groups: HashMap<i32, Token> = entries
         .iter()
         .filter(|entry| entry.this_boot)
         .filter_map(|entry| entry.find(&all))
-        .filter_map(|seen| Some((seen.pid, seen.token?)))
-        .filter(|(_, token)| here.contains(token))
+        .filter_map(|seen| Some((seen.pid, here.of(seen)?)))
         .collect();
-    let mine =
-        |seen: &Seen| seen.token.filter(|token| here.contains(token)).or_else(|| groups.get(&seen.group).copied());
+    let mine = |seen: &Seen| here.of(seen).or_else(|| groups.get(&seen.group).copied());
     let targets: Vec<(Token, Seen)> = all.iter().filter_map(|seen| Some((mine(seen)?, *seen))).collect();
     let found: HashSet<Token> = targets.iter().map(|(token, _)| *token).collect();
     let survive = end(targets, &here).await;
     let fate = |entry: &Entry| {
-        let unmarked = entry.find(&all).is_some_and(|seen| seen.token != Some(entry.token));
+        let unmarked = entry.find(&all).is_some_and(|seen| here.of(seen) != Some(entry.token));
         match () {
             () if !entry.this_boot => Fate::Gone,
             () if survive.contains(&entry.token) => Fate::Survives,
@@ -96,14 +118,26 @@ pub async fn sweep(records: &[ProcessRecord]) -> Vec<Leftover> {
         .collect()
 }
 
-/// Ends every process whose environment carries one of these marks, also those that left their group, and returns
-/// the marks of those that could not be ended. Goes through all processes: for the end of an agent, not for a call.
+/// Ends every process that carries one of these marks, also those that left their group, and returns the marks of
+/// those that could not be ended. Goes through all processes: for the end of an agent, not for a call.
 pub async fn end_marked(marks: impl IntoIterator<Item = Token>) -> HashSet<Token> {
-    let marks = marks.into_iter().collect();
+    let marks = Marks::new(marks);
     end(marked(&marks).await, &marks).await
 }
 
-async fn end(mut targets: Vec<(Token, Seen)>, marks: &HashSet<Token>) -> HashSet<Token> {
+/// A process, the oldest, that the command of this mark started and that has left the command's group: the command was
+/// `pid` and is over. Looks only at those that can be, which are few: for the end of a command.
+pub async fn left_behind(token: Token, pid: i32) -> Option<i32> {
+    let look = move || {
+        let number = mark::number(token);
+        // What cleared its environment has kept its number, and what changed its limits its environment.
+        let ours = |other: &i32| procfs::number(*other) == Some(number) || procfs::token(*other) == Some(token);
+        procfs::younger(pid).filter(ours).find(|other| procfs::alive(*other).is_some())
+    };
+    tokio::task::spawn_blocking(look).await.unwrap_or_default()
+}
+
+async fn end(mut targets: Vec<(Token, Seen)>, marks: &Marks) -> HashSet<Token> {
     if targets.is_empty() {
         return HashSet::new();
     }
@@ -150,12 +184,11 @@ fn signal(seen: &Seen, signal: Signal) {
 #[cfg(not(target_os = "linux"))]
 fn signal(_: &Seen, _: Signal) {}
 
-async fn marked(marks: &HashSet<Token>) -> Vec<(Token, Seen)> {
+async fn marked(marks: &Marks) -> Vec<(Token, Seen)> {
     if marks.is_empty() {
         return Vec::new();
     }
-    let wanted = |seen: &Seen| seen.token.filter(|token| marks.contains(token));
-    look().await.iter().filter_map(|seen| Some((wanted(seen)?, *seen))).collect()
+    look().await.iter().filter_map(|seen| Some((marks.of(seen)?, *seen))).collect()
 }
 
 async fn look() -> Vec<Seen> {

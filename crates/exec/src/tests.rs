@@ -242,6 +242,67 @@ async fn a_daemon_is_found_by_its_mark() {
     assert_eq!(procfs::alive(pid), None);
 }
 
+/// A process of a command that has cleared its environment, has a session of its own and none of its files.
+const WASHED: &str = "env -i setsid sleep 600 </dev/null >/dev/null 2>&1 &";
+
+/// Starts one, and waits until its command is over and its group empty.
+async fn washed() -> (Token, Vec<ProcessRecord>, i32) {
+    let started = start(&format!("{WASHED} until [ $(cut -d' ' -f5 /proc/$!/stat) = $! ]; do :; done; echo $!"));
+    let pid = printed_pid(&started).await;
+    let lines = started.lines("sleep");
+    let token = started.token;
+    assert_eq!(started.finish().await.0, Some(0));
+    until(|| procfs::token(pid).is_none() && procfs::alive(pid).is_some()).await;
+    (token, lines, pid)
+}
+
+#[tokio::test]
+async fn nothing_washes_a_mark_off() {
+    let (token, lines, pid) = washed().await;
+    let ProcessEvent::Started { pid: command, .. } = lines[1].event else { panic!() };
+    assert_eq!(left_behind(token, command).await, Some(pid));
+    assert_eq!(left_behind(Token::new(), command).await, None, "another command has nothing to do with it");
+    assert_eq!(end_marked([Token::new()]).await, HashSet::new());
+    assert!(procfs::alive(pid).is_some(), "and does not end it");
+    assert_eq!(end_marked([token]).await, HashSet::new());
+    assert_eq!(procfs::alive(pid), None);
+    assert_eq!(left_behind(token, command).await, None);
+}
+
+#[tokio::test]
+async fn a_later_owner_finds_what_was_washed() {
+    let (_, lines, pid) = washed().await;
+    check_sweep(&lines, &[Fate::Ended]).await;
+    assert_eq!(procfs::alive(pid), None);
+    check_sweep(&lines, &[Fate::Gone]).await;
+    // Killed between the fork and its line.
+    let (_, lines, pid) = washed().await;
+    check_sweep(&lines[..1], &[Fate::Ended]).await;
+    assert_eq!(procfs::alive(pid), None);
+    // In another boot the same number is a stranger's.
+    let (token, mut lines, pid) = washed().await;
+    lines[0].event = ProcessEvent::Starting { command: "sleep".into(), boot_id: "an earlier one".into() };
+    check_sweep(&lines, &[Fate::Gone]).await;
+    assert!(procfs::alive(pid).is_some());
+    end_marked([token]).await;
+}
+
+#[tokio::test]
+async fn side_by_side_each_gets_its_own_mark() {
+    let started: Vec<Started> = (0..16).map(|_| start("echo; exec env -i sleep 600")).collect();
+    for one in &started {
+        one.said(1).await;
+        let pid = one.process.pid();
+        until(|| procfs::token(pid).is_none()).await;
+        assert_eq!(procfs::number(pid), Some(mark::number(one.token)));
+    }
+    for one in started {
+        one.process.kill().await;
+    }
+    let me = i32::try_from(std::process::id()).unwrap();
+    until(|| procfs::number(me).is_none()).await;
+}
+
 async fn check_sweep(ledger: &[ProcessRecord], expect: &[Fate]) {
     let fates: Vec<Fate> = sweep(ledger).await.into_iter().map(|leftover| leftover.fate).collect();
     assert_eq!(fates, expect);

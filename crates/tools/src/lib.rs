@@ -11,6 +11,7 @@ mod intercept;
 mod report;
 mod session;
 mod stdin;
+mod strays;
 mod table;
 mod truncate;
 mod workbench;

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tool_api::{Ledger, Running, ToolError};
 
 use crate::session::Session;
+use crate::strays::Strays;
 use crate::workbench::Bench;
 
 /// Sessions of one agent, those included that have ended and were not read. More are a mistake of the model, and
@@ -32,6 +33,7 @@ pub(crate) struct Table {
     /// Patches of one agent that come through commands, which may run side by side, take turns.
     pub(crate) patching: tokio::sync::Mutex<()>,
     inner: Mutex<Inner>,
+    strays: Arc<Strays>,
 }
 
 #[derive(Debug, Default)]
@@ -65,7 +67,7 @@ impl Drop for Place<'_> {
 
 impl Table {
     pub(crate) fn new(bench: Arc<Bench>) -> Self {
-        Self { bench, patching: tokio::sync::Mutex::default(), inner: Mutex::default() }
+        Self { bench, patching: tokio::sync::Mutex::default(), inner: Mutex::default(), strays: Arc::default() }
     }
 
     fn with<T>(&self, with: impl FnOnce(&mut Inner) -> T) -> T {
@@ -100,12 +102,21 @@ impl Table {
             .map_err(|error| ToolError::respond(format!("{error}; it was ended again at once")))?;
         let buried = CancellationToken::new();
         let (ledger, bell) = (Arc::clone(ledger), buried.clone().drop_guard());
+        let (strays, command) = (Arc::clone(&self.strays), stdx::one_line(&job.command, SHOWN));
         self.bench.tasks.spawn(async move {
             let exit_code = reaper.run().await;
+            let mut bell = Some(bell);
+            // Its line stays open for as long as anything runs that it started: a later owner has to find that.
+            if let Some(left) = exec::left_behind(token, pid).await {
+                strays.list(Running { token, pid: left, command });
+                bell = None;
+                strays.watch(token, pid).await;
+            }
             // A later sweep finds it gone, so again no harm.
             if let Err(unwritten) = ledger.record(&ProcessRecord { token, event: ProcessEvent::Ended { exit_code } }) {
                 tracing::warn!(%token, %unwritten, "a process that ended");
             }
+            strays.buried(token);
             drop(bell);
         });
         let session = self.with(|inner| {
@@ -166,13 +177,12 @@ impl Table {
 
     pub(crate) fn running(&self) -> Vec<Running> {
         let sessions = self.sessions().into_iter().filter(|session| session.lives());
-        sessions
-            .map(|session| Running {
-                token: session.token,
-                pid: session.process.pid(),
-                command: stdx::one_line(&session.command, SHOWN),
-            })
-            .collect()
+        let sessions = sessions.map(|session| Running {
+            token: session.token,
+            pid: session.process.pid(),
+            command: stdx::one_line(&session.command, SHOWN),
+        });
+        sessions.chain(self.strays.running()).collect()
     }
 
     /// Ends everything: the groups first, then whatever left them and still carries a mark.
@@ -198,6 +208,7 @@ impl Table {
                 tracing::warn!(token = %session.token, "the ledger does not take the end of a process");
             }
         }
+        self.strays.settle(survivors).await;
         // Sessions stay until they are read: an agent that lives on may ask what became of them.
         self.with(|inner| {
             let alive: HashSet<Token> = inner.sessions.iter().filter(|s| s.lives()).map(|s| s.token).collect();

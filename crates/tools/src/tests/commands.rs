@@ -250,6 +250,60 @@ async fn the_end_of_an_agent_ends_all_it_started() {
     assert_eq!(desk.book.kinds(), kinds);
 }
 
+/// A daemon that cleared its environment: the command is over, its line in the ledger is not.
+const DAEMON: &str = "env -i setsid sleep 600 </dev/null >/dev/null 2>&1 & \
+                      until [ $(cut -d' ' -f5 /proc/$!/stat) = $! ]; do :; done; echo $!";
+
+#[tokio::test]
+async fn a_daemon_is_listed_until_it_ends() {
+    let desk = Desk::new();
+    let daemon: i32 = body(&desk.exec(DAEMON).await).trim().parse().unwrap();
+    let [running] = &desk.hands.running()[..] else { panic!("it is not listed") };
+    assert_eq!((running.pid, running.command.as_str()), (daemon, stdx::one_line(DAEMON, 200).as_str()));
+    assert_eq!(desk.book.kinds(), ["starting", "started"]);
+    // Another agent has nothing to do with it.
+    let other =
+        AgentFacts { agent: Address { thread: ThreadId::new(), ..desk.facts.agent.clone() }, ..desk.facts.clone() };
+    desk.bench.hands(&other).end_processes().await;
+    assert!(runs(daemon));
+    // Nor does the interrupt of a turn, or going to sleep.
+    desk.cancel.cancel();
+    assert!(runs(daemon));
+    let hands = desk.bench.hands(&desk.facts);
+    assert_eq!(hands.running().len(), 1);
+    hands.end_processes().await;
+    assert!(!runs(daemon));
+    assert_eq!(hands.running(), []);
+    assert_eq!(desk.book.lines()[2].event, ProcessEvent::Ended { exit_code: Some(0) });
+}
+
+#[tokio::test]
+async fn a_daemon_that_ends_by_itself_is_taken_off_the_list() {
+    let desk = Desk::new();
+    let text = desk
+        .exec(
+            "mkfifo f; env -i setsid cat f >/dev/null 2>&1 & \
+                          until [ $(cut -d' ' -f5 /proc/$!/stat) = $! ]; do :; done; echo $!",
+        )
+        .await;
+    let daemon: i32 = body(&text).trim().parse().unwrap();
+    assert_eq!(desk.hands.running()[0].pid, daemon);
+    let fifo = desk.path().join("f");
+    tokio::task::spawn_blocking(move || fs::write(fifo, "end")).await.unwrap().unwrap();
+    desk.book.has(3).await;
+    assert_eq!(desk.book.lines()[2].event, ProcessEvent::Ended { exit_code: Some(0) });
+    until(|| desk.hands.running().is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_later_owner_sweeps_daemons_of_commands_that_were_over() {
+    let desk = Desk::new();
+    let daemon: i32 = body(&desk.exec(DAEMON).await).trim().parse().unwrap();
+    let swept = Desk::new().bench.sweep(desk.book.lines()).await;
+    assert_eq!(swept.iter().map(|left| left.how).collect::<Vec<_>>(), [tool_api::SweptHow::Ended]);
+    assert!(!runs(daemon));
+}
+
 #[tokio::test]
 async fn a_sleeping_agent_keeps_its_processes() {
     let mut desk = Desk::new();
