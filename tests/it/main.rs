@@ -16,6 +16,7 @@ mod faults;
 mod json;
 mod leaving;
 mod mail;
+mod orphans;
 mod outside;
 mod owner;
 mod pages;
