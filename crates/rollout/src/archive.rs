@@ -167,7 +167,7 @@ impl Store {
     fn goes_on(&self, plain: &FileFacts, packed: &FileFacts) -> Result<(), Error> {
         let disk = &**self.disk();
         let begins = || {
-            let (mut whole, mut copy) = (open_plain(disk, &plain.file), open_packed(disk, &packed.file)?);
+            let (mut whole, mut copy) = (open_plain(disk, &plain.file)?, open_packed(disk, &packed.file)?);
             let (mut first, mut second) = (vec![0; BLOCK], vec![0; BLOCK]);
             loop {
                 let read = fill(&mut copy, &mut second)?;
