@@ -166,13 +166,13 @@ impl Store {
     pub fn writer(&self, thread: ThreadId) -> Result<Writer, Error> {
         let slot = self.slot(thread);
         let mut live = slot.lock();
-        let log = match live.upgrade().filter(|log| !log.is_lost()) {
-            Some(log) => log,
-            None => {
-                let (loaded, log) = self.open_log(thread, &slot, &mut live)?;
-                self.keep_open(&loaded, &log);
-                log
-            }
+        let held = live.upgrade().filter(|log| !log.is_lost());
+        let log = if let Some(log) = held {
+            log
+        } else {
+            let (loaded, log) = self.open_log(thread, &slot, &mut live)?;
+            self.keep_open(&loaded, &log);
+            log
         };
         Ok(Writer { log, syncer: Arc::clone(&self.inner.syncer) })
     }

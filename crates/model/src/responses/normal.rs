@@ -97,7 +97,9 @@ impl Normalise for Normaliser {
                 out.extend(text(envelope.delta).map(|text| Ok(ModelEvent::ReasoningDelta(text))));
             }
             // Arguments of a call, mostly: the whole of them comes with the item.
-            kind if kind.ends_with(".delta") && text(envelope.delta).is_some() => out.push_back(Ok(ModelEvent::Piece)),
+            kind if kind.rsplit('.').next() == Some("delta") && text(envelope.delta).is_some() => {
+                out.push_back(Ok(ModelEvent::Piece))
+            }
             "response.output_item.done" => {
                 let item = envelope.item.ok_or_else(|| nonsense(origin, data))?;
                 let index = envelope.output_index.and_then(|index| index.get().parse().ok());
