@@ -61,6 +61,16 @@ impl Tree {
         Ok(before)
     }
 
+    /// Tells clients whose words `waiting` an interrupt has left in this agent's mailbox that nobody starts them: they
+    /// would wait for ever.
+    fn kept(&self, node: &Node, waiting: &[Mail], reason: &str) {
+        let end = TaskEnd { outcome: Outcome::Interrupted, text: None, reason: Some(reason.to_owned()) };
+        let still = node.pending();
+        for mail in waiting.iter().filter(|mail| mail.from.thread().is_none() && still.contains(mail)) {
+            self.answer(mail.id, Answer { end: end.clone(), fault: None });
+        }
+    }
+
     /// Closes an agent's edge and shuts its subtree down: turns end as closed, unread results move up, other mail goes
     /// back, processes end. Edges below stay as they are. Final. Answers how the agent stood before.
     ///
@@ -156,7 +166,9 @@ impl Tree {
         }
         self.0.options.store.writer(node.meta.id)?.append_synced(&records).await?;
         node.inbox.lock().clear();
-        done.iter().for_each(|done| node.facts().tasks.ended(done.task));
+        for done in &done {
+            node.facts().tasks.ended(done.task);
+        }
         drop(one);
         for done in &done {
             self.answer(done.task, Answer { end: done.end.clone(), fault: None });

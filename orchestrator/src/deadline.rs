@@ -213,7 +213,9 @@ impl Tree {
         }
         {
             let mut facts = node.facts();
-            tasks.iter().for_each(|done| facts.tasks.ended(done.task));
+            for done in &tasks {
+                facts.tasks.ended(done.task);
+            }
             if facts.last_end.is_none() {
                 facts.last_end = tasks.first().map(|done| done.end.clone());
             }

@@ -218,16 +218,6 @@ impl Tree {
         }
     }
 
-    /// Tells clients whose words `waiting` an interrupt has left in this agent's mailbox that nobody starts them: they
-    /// would wait for ever.
-    pub(crate) fn kept(&self, node: &Node, waiting: &[protocol::Mail], reason: &str) {
-        let end = TaskEnd { outcome: Outcome::Interrupted, text: None, reason: Some(reason.to_owned()) };
-        let still = node.pending();
-        for mail in waiting.iter().filter(|mail| mail.from.thread().is_none() && still.contains(mail)) {
-            self.answer(mail.id, crate::Answer { end: end.clone(), fault: None });
-        }
-    }
-
     /// Tells a client, if one waits, that its task has no end on disk and why.
     fn unanswered(&self, task: protocol::TaskId, reason: &str) {
         let end = TaskEnd { outcome: Outcome::Errored, text: None, reason: Some(reason.to_owned()) };

@@ -19,9 +19,9 @@ fn has(request: &Request, task: &str) -> bool {
 fn a_stream_that_only_beats_is_tried_again_on_every_wire() {
     for wire in Wire::ALL {
         let first = AtomicBool::new(true);
-        let server = Server::start(move |_: &Request| match first.swap(false, Ordering::SeqCst) {
-            true => Reply::new().text("never whole").beat_after(1),
-            false => Reply::new().text("fine"),
+        let server = Server::start(move |_: &Request| {
+            let beats = first.swap(false, Ordering::SeqCst);
+            if beats { Reply::new().text("never whole").beat_after(1) } else { Reply::new().text("fine") }
         });
         let home = home(&server).set("providers.mock.wire", wire.as_str());
         let home = home.set("providers.mock.progress_timeout_ms", 1_000);

@@ -90,7 +90,7 @@ impl Session {
         while watch.changed().await.is_ok() {
             pulse.beat();
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Waits until the process ends or says nothing for a while.

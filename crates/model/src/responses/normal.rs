@@ -98,7 +98,7 @@ impl Normalise for Normaliser {
             }
             // Arguments of a call, mostly: the whole of them comes with the item.
             kind if kind.rsplit('.').next() == Some("delta") && text(envelope.delta).is_some() => {
-                out.push_back(Ok(ModelEvent::Piece))
+                out.push_back(Ok(ModelEvent::Piece));
             }
             "response.output_item.done" => {
                 let item = envelope.item.ok_or_else(|| nonsense(origin, data))?;
