@@ -63,7 +63,10 @@ fn live(seed: u64) -> Result<Figures, Violation> {
     let (running, resident) = (1 + dice.below(8), 2 + dice.below(8));
     let habits = draw::habits(&mut dice, seed);
     let mut life = Life::with_habits(&play, habits, |home| {
-        let home = home.set("max_running", running as i64).set("max_resident", resident as i64).set("max_depth", 5);
+        let home = home
+            .set("max_running", i64::try_from(running).unwrap())
+            .set("max_resident", i64::try_from(resident).unwrap())
+            .set("max_depth", 5);
         home.set("providers.mock.idle_timeout_ms", 1_000)
     });
     let lived = catch_unwind(AssertUnwindSafe(|| through(&mut life, &mut dice, &clients)));
