@@ -5,7 +5,7 @@ use testkit::Op;
 use crate::habits::Habits;
 use crate::life::Client;
 use crate::play::{Play, Step, Task, task, word};
-use crate::point::{Point, any, op};
+use crate::point::{Blow, Point, any, op};
 
 /// Levels below the root.
 const DEPTH: usize = 4;
@@ -174,7 +174,7 @@ pub(crate) fn clients(dice: &mut Dice, play: &mut Play) -> Vec<Client> {
     clients
 }
 
-/// Where a run of the play is killed; now and then the power goes with it.
+/// Where a run of the play is killed; now and then the power goes with it, or the disk fails instead.
 pub(crate) fn in_the_run(dice: &mut Dice, play: &Play) -> Point {
     let point = match dice.below(10) {
         0 => op(Op::Sync, 1 + dice.below(EFFECTS_EACH * play.tasks.len() / 3)),
@@ -192,7 +192,14 @@ pub(crate) fn in_a_takeover(dice: &mut Dice, play: &Play) -> Point {
 
 fn drawn(dice: &mut Dice, point: Point) -> Point {
     let point = point.when(dice.below(3));
-    if dice.percent(15) { point.power() } else { point }
+    match dice.below(100) {
+        0..75 => point,
+        75..88 => point.power(),
+        88..92 => point.with(Blow::Full),
+        92..94 => point.with(Blow::Full).for_good(),
+        94..97 => point.with(Blow::Broken),
+        _ => point.with(Blow::Slow),
+    }
 }
 
 /// A model with habits: some answer each time as a good one would.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use testkit::{Gate, Home, Run, Running, Server};
+use testkit::{Agent, Gate, Home, Run, Running, Server};
 
 use crate::case::{KILLED, changed, sessions, take_over};
 use crate::habits::Habits;
@@ -24,6 +24,8 @@ pub(crate) struct Life {
     told: Vec<Told>,
     requests: std::sync::Arc<Requests>,
     habits: Habits,
+    /// After so many requests of the next command somebody presses Ctrl-C.
+    interrupt: Option<usize>,
     /// The command that was last, and what it did to the disk.
     last: Option<(Run, Vec<Seen>)>,
 }
@@ -86,7 +88,7 @@ impl Life {
         let (model, count) = (play.clone(), requests.clone());
         let server = Server::start(move |request: &testkit::Request| habits.on(model.answer(request), count.one()));
         let scene = Scene { home: home(&server), server };
-        Self { scene, play: play.clone(), told: Vec::new(), requests, habits, last: None }
+        Self { scene, play: play.clone(), told: Vec::new(), requests, habits, interrupt: None, last: None }
     }
 
     /// The same files again, with a model of their own.
@@ -105,11 +107,17 @@ impl Life {
         self.scene.home.keep()
     }
 
+    /// Somebody presses Ctrl-C after so many requests of the next command.
+    pub(crate) fn interrupt_after(&mut self, requests: usize) {
+        self.interrupt = Some(requests);
+    }
+
     /// Runs a command that may be killed at `point`, and clients beside it. Whether it was killed.
     pub(crate) fn lives(&mut self, args: &[&str], point: Option<&Point>, clients: &[Client]) -> bool {
         let over = AtomicBool::new(false);
         let gates: Vec<Gate> = clients.iter().map(|client| self.requests.after(client.after)).collect();
         let started: Vec<Mutex<Option<Running>>> = clients.iter().map(|_| Mutex::new(None)).collect();
+        let stop = self.interrupt.take().map(|after| self.requests.after(after));
         let run = std::thread::scope(|scope| {
             for ((client, gate), running) in clients.iter().zip(&gates).zip(&started) {
                 let (scene, over) = (&self.scene, &over);
@@ -120,9 +128,19 @@ impl Life {
                     }
                 });
             }
-            let run = self.scene.planned(args, point).spawn().wait();
+            let running = self.scene.planned(args, point).spawn();
+            if let Some(stop) = &stop {
+                let (pid, over) = (running.pid(), &over);
+                scope.spawn(move || {
+                    stop.wait();
+                    if !over.load(Ordering::SeqCst) {
+                        Agent::new("/bin/sh", &Home::new()).args(["-c", &format!("kill -INT {pid}")]).run();
+                    }
+                });
+            }
+            let run = running.wait();
             over.store(true, Ordering::SeqCst);
-            gates.iter().for_each(Gate::open);
+            gates.iter().chain(&stop).for_each(Gate::open);
             run
         });
         let effects = self.scene.effects();

@@ -1,8 +1,13 @@
 //! Kills a running tree at its writes, takes it over, and counts that nothing was lost and nothing happened twice.
 //!
-//! `tests` names the points; a new one is a line there. `case` is what a home goes through after a kill, `verify` what
-//! must hold at its end, `scene` the scenario with its model and its commands, `point` where a process is killed. `close`
-//! and `archive` have scenarios of their own.
+//! There are two ways in. `tests` names points of one small scenario; a new one is a line there. `case` is what a home
+//! goes through after a kill, `verify` what must hold at its end, `scene` the scenario with its model and its commands,
+//! `point` where a process is killed. `close` and
+//! `archive` have scenarios of their own.
+//!
+//! `play` is a scenario as data, and the model that plays any; `life` is what its home goes through, `tally` what is
+//! counted at the end. `sweep` kills a family of five at every effect, `faults` lets its disk and its model fail, and
+//! `torture` draws plays and kills from seeds, by `draw` and `habits`.
 
 #[cfg(test)]
 mod archive;

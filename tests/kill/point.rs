@@ -141,6 +141,11 @@ impl Point {
         self.blow == Blow::Power
     }
 
+    /// Whether the disk refuses something, and the process lives on with that.
+    pub(crate) fn fails(&self) -> bool {
+        matches!(self.blow, Blow::Full | Blow::Broken)
+    }
+
     fn arm(&self, disk: &FaultDisk) {
         let known = |name: &str| OPS.into_iter().find(|op| format!("{op:?}") == name);
         let on = match &self.op {
