@@ -166,8 +166,7 @@ impl Store {
     pub fn writer(&self, thread: ThreadId) -> Result<Writer, Error> {
         let slot = self.slot(thread);
         let mut live = slot.lock();
-        let held = live.upgrade().filter(|log| !log.is_lost());
-        let log = if let Some(log) = held {
+        let log = if let Some(log) = live.upgrade().filter(|log| !log.is_lost()) {
             log
         } else {
             let (loaded, log) = self.open_log(thread, &slot, &mut live)?;

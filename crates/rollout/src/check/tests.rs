@@ -102,7 +102,7 @@ fn ordinals_have_no_gaps() {
 
 #[test]
 fn a_checkpoint_is_what_the_lines_before_it_come_to() {
-    let before = vec![accepted(mail(5, 2, MailKind::Message)), delivers(&[5]), accepted(mail(6, 2, MailKind::Spawn))];
+    let before = [accepted(mail(5, 2, MailKind::Message)), delivers(&[5]), accepted(mail(6, 2, MailKind::Spawn))];
     let mut state = State::new(meta(1));
     for (record, ordinal) in before.iter().zip(2..) {
         state.apply_record(time(0), ordinal, record);
