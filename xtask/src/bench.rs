@@ -101,7 +101,7 @@ async fn samples(binary: &Path, one: Scenario, args: &Bench) -> Result<Vec<Sampl
             Some(folder) if one.adds_nothing() => folder,
             _ => prepare(binary, one).await?,
         };
-        if let Scenario::Look(.., Mirror::Lost) = one {
+        if let Scenario::Look(.., Mirror::Lost) | Scenario::Reopen(_) = one {
             lose_mirror(&folder.path().join("home"))?;
         }
         machine::calm(Duration::from_secs(args.calm))?;
@@ -120,6 +120,7 @@ async fn prepare(binary: &Path, one: Scenario) -> Result<TempDir> {
     }
     match one {
         Scenario::Resume(items) => home::items(&home, &work, items).await?,
+        Scenario::Reopen(megabytes) => home::lives(&home, &work, megabytes).await?,
         Scenario::Log(megabytes) => home::megabytes(&home, &work, megabytes).await?,
         Scenario::Look(_, agents, _) => home::agents(&home, &work, agents).await?,
         _ => {}
@@ -150,7 +151,8 @@ async fn sample(binary: &Path, one: Scenario, folder: &Path) -> Result<Sample> {
     }
     let model = format!("script:{}", folder.join("model.toml").display());
     let folders = Folders { home: &home, work: &work, scratch: folder };
-    let (sample, printed) = measure::run(binary, &arguments(one, model), folders)?;
+    let began = stdx::now();
+    let (mut sample, printed) = measure::run(binary, &arguments(one, model), folders)?;
     let Printed { bytes, tail } = printed;
     match one {
         Scenario::Log(megabytes) => ensure!(bytes > megabytes * 900_000, "it printed {bytes} bytes only"),
@@ -161,8 +163,11 @@ async fn sample(binary: &Path, one: Scenario, folder: &Path) -> Result<Sample> {
         _ => {
             ensure!(tail.trim_end() == script::ANSWER, "it answered: {tail}");
             let (agents, calls) = (one.agents(), one.calls());
-            let calls = if let Scenario::Resume(_) = one { 0 } else { calls };
-            verify::verify(&home, Expected { agents, calls, results: agents - 1 })?;
+            let comes_back = matches!(one, Scenario::Resume(_) | Scenario::Reopen(_));
+            let calls = if comes_back { 0 } else { calls };
+            let asked = verify::verify(&home, Expected { agents, calls, results: agents - 1 })?;
+            let asked = asked.filter(|_| comes_back).and_then(|asked| u64::try_from(asked.millis_since(began)).ok());
+            sample.first = asked.map(|asked| Duration::from_millis(asked).as_secs_f64());
         }
     }
     Ok(sample)
@@ -175,7 +180,7 @@ fn arguments(one: Scenario, model: String) -> Vec<String> {
         Scenario::Look(Glance::Show, ..) => return ["tree", "--last"].map(str::to_owned).into(),
         Scenario::Look(Glance::List, ..) => return vec!["list".to_owned()],
         Scenario::Look(Glance::Takeover, ..) => return ["resume", "--last"].map(str::to_owned).into(),
-        Scenario::Resume(_) => vec!["resume".to_owned()],
+        Scenario::Resume(_) | Scenario::Reopen(_) => vec!["resume".to_owned()],
         _ => vec!["run".to_owned()],
     };
     args.extend(["--model".to_owned(), model]);
@@ -233,7 +238,8 @@ fn again(program: &Path) -> Result<ExitCode> {
 
 impl Scenario {
     fn adds_nothing(self) -> bool {
-        matches!(self, Self::Log(_) | Self::Look(..))
+        // One more turn of a long session is next to nothing.
+        matches!(self, Self::Log(_) | Self::Look(..) | Self::Reopen(_))
     }
 }
 

@@ -19,6 +19,10 @@ use tokio::task::JoinSet;
 const SHORT: usize = 150;
 /// Bytes of one output in a session of so many megabytes: what a model is given at the most of a long one.
 const LONG: usize = 10_000;
+/// Million bytes between two compactions of an agent that has lived long.
+const STRETCH: usize = 20;
+/// Bytes of the history that a compaction leaves: a summary and the user's own words.
+const KEPT: usize = 40_000;
 /// Children of each agent in a large tree.
 const BREADTH: usize = 10;
 /// Calls between two syncs, so that what waits for one stays small.
@@ -118,6 +122,11 @@ async fn session(store: &Store, agent: &Agent, calls: usize, bytes: usize) -> Re
     let kind = if agent.parent.is_some() { MailKind::Spawn } else { MailKind::Input };
     let task = agent.mail(agent.giver(), kind, "go");
     let writer = agent.create(store, &task).await?;
+    work(&writer, &task, calls, bytes).await
+}
+
+/// A task from its turn's beginning to its end.
+async fn work(writer: &Writer, task: &Mail, calls: usize, bytes: usize) -> Result<()> {
     let turn = TurnId::new();
     writer.append(&[Record::Event(EventRecord::TurnStarted { turn_id: turn })])?;
     let taken = ItemRecord {
@@ -155,9 +164,30 @@ pub(super) async fn items(home: &Path, work: &Path, items: usize) -> Result<()> 
 
 /// A root whose rollout has `megabytes` million bytes, within a percent or so.
 pub(super) async fn megabytes(home: &Path, work: &Path, megabytes: usize) -> Result<()> {
+    session(&store(home)?, &Agent::root(work)?, calls(megabytes), LONG).await
+}
+
+/// As many calls with long outputs as fill so many million bytes.
+fn calls(megabytes: usize) -> usize {
     // A call with its envelope is about 340 bytes, the envelope of its output about 260.
-    let calls = megabytes * 1_000_000 / (LONG + LONG / 54 + 600);
-    session(&store(home)?, &Agent::root(work)?, calls, LONG).await
+    megabytes * 1_000_000 / (LONG + LONG / 54 + 600)
+}
+
+/// The same, of an agent that has lived long: a task each 20 million bytes, and a compaction before the next one. The last
+/// stretch is as long as any, and nothing follows it.
+pub(super) async fn lives(home: &Path, folder: &Path, megabytes: usize) -> Result<()> {
+    let agent = Agent::root(folder)?;
+    let first = agent.mail(agent.giver(), MailKind::Input, "go");
+    let writer = agent.create(&store(home)?, &first).await?;
+    work(&writer, &first, calls(STRETCH.min(megabytes)), LONG).await?;
+    for n in 1..megabytes / STRETCH {
+        let kept = "what is kept of a conversation, a few words a line\n".repeat(KEPT / 51);
+        writer.compact("shorter".to_owned(), vec![Item::message(Role::User, &kept)])?;
+        let task = Mail { sequence: n as u64 + 1, ..agent.mail(agent.giver(), MailKind::Input, "go") };
+        writer.append_synced(&[Record::Mail(Box::new(task.clone()))]).await?;
+        work(&writer, &task, calls(STRETCH), LONG).await?;
+    }
+    Ok(())
 }
 
 /// A tree of `agents`, filled level by level, each agent with ten children and one finished task.

@@ -28,6 +28,8 @@ pub(super) struct Sample {
     pub(super) peak: Option<f64>,
     /// CPU seconds that others used meanwhile.
     pub(super) others: f64,
+    /// Seconds from the start of the process until its first request, of a session that comes back.
+    pub(super) first: Option<f64>,
 }
 
 /// What a run printed.
@@ -86,7 +88,7 @@ pub(super) fn run(binary: &Path, args: &[String], folders: Folders<'_>) -> Resul
         bail!("`agent {}` ended with {status}:\n{}", cut_end(&args.join(" "), 200), tail);
     }
     let cpu = after.children - before.children;
-    Ok((Sample { wall, cpu, peak, others: after.others(before) }, printed))
+    Ok((Sample { wall, cpu, peak, others: after.others(before), first: None }, printed))
 }
 
 /// Follows the peak until the process has ended.

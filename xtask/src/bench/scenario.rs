@@ -18,6 +18,8 @@ pub(super) enum Scenario {
     Tree(usize, usize),
     /// One more answer from a session of so many items.
     Resume(usize),
+    /// One more answer from an agent whose rollout has so many megabytes and a compaction each twenty of them.
+    Reopen(usize),
     /// `agent log` of a rollout of so many megabytes.
     Log(usize),
     /// A command that looks at a tree of so many agents.
@@ -69,7 +71,13 @@ pub(super) fn all() -> Vec<Scenario> {
     let spawns = spawns.flat_map(|n| [Scenario::Spawn(n, Limits::Raised), Scenario::Spawn(n, Limits::Default)]);
     let mut all = vec![Scenario::Echo, Scenario::Exec(50), Scenario::Parallel(8)];
     all.extend(spawns);
-    all.extend([Scenario::Tree(3, 4), Scenario::Resume(2000), Scenario::Log(100)]);
+    all.extend([
+        Scenario::Tree(3, 4),
+        Scenario::Resume(2000),
+        Scenario::Reopen(100),
+        Scenario::Reopen(1000),
+        Scenario::Log(100),
+    ]);
     let glances = [Glance::Show, Glance::List, Glance::Takeover];
     all.extend(
         glances
@@ -110,6 +118,7 @@ impl fmt::Display for Scenario {
             Self::Spawn(agents, Limits::Default) => write!(f, "spawn:{agents}/default"),
             Self::Tree(depth, breadth) => write!(f, "tree:{depth}x{breadth}"),
             Self::Resume(items) => write!(f, "resume:{items}"),
+            Self::Reopen(megabytes) => write!(f, "reopen:{megabytes}"),
             Self::Log(megabytes) => write!(f, "log:{megabytes}"),
             Self::Look(what, agents, mirror) => {
                 let lost = if *mirror == Mirror::Lost { "/lost" } else { "" };
@@ -152,6 +161,7 @@ impl FromStr for Scenario {
                 tree
             }
             ("resume", "") => Self::Resume(size(number)?),
+            ("reopen", "") => Self::Reopen(size(number)?),
             ("log", "") => Self::Log(size(number)?),
             ("show" | "list" | "takeover", "" | "lost") => {
                 let all = [Glance::Show, Glance::List, Glance::Takeover];
@@ -183,7 +193,13 @@ impl Scenario {
             Self::Tree(depth, breadth) => (0..=u32::try_from(depth).unwrap_or(u32::MAX))
                 .fold(0, |sum: usize, level| sum.saturating_add(breadth.saturating_pow(level))),
             Self::Look(_, agents, _) => agents,
-            Self::Echo | Self::Exec(_) | Self::Parallel(_) | Self::Resume(_) | Self::Log(_) | Self::Mail(_) => 1,
+            Self::Echo
+            | Self::Exec(_)
+            | Self::Parallel(_)
+            | Self::Resume(_)
+            | Self::Reopen(_)
+            | Self::Log(_)
+            | Self::Mail(_) => 1,
         }
     }
 
@@ -205,7 +221,7 @@ impl Scenario {
             Self::Look(_, agents, _) => Some((agents, "agent")),
             Self::Log(megabytes) => Some((megabytes, "MB")),
             Self::Mail(_) => Some((super::mail::MAILS, "mail")),
-            Self::Echo | Self::Parallel(_) | Self::Resume(_) => None,
+            Self::Echo | Self::Parallel(_) | Self::Resume(_) | Self::Reopen(_) => None,
         }
     }
 

@@ -29,7 +29,12 @@ pub(super) fn script(scenario: Scenario) -> String {
             rules.extend((1..depth).flat_map(|level| parent(&at(level), &names, "done")));
             rules.extend(leaf(&at(depth)));
         }
-        Scenario::Echo | Scenario::Resume(_) | Scenario::Log(_) | Scenario::Look(..) | Scenario::Mail(_) => {}
+        Scenario::Echo
+        | Scenario::Resume(_)
+        | Scenario::Reopen(_)
+        | Scenario::Log(_)
+        | Scenario::Look(..)
+        | Scenario::Mail(_) => {}
     }
     rules.push(rule("", &[text(ANSWER)]));
     rules.join("\n")

@@ -35,7 +35,11 @@ fn line(row: &Row) -> String {
         summary.map_or_else(|| "-".to_owned(), |summary| format!("{summary:.digits$}"))
     };
     let wall = of(|sample| Some(sample.wall));
+    let first = of(|sample| sample.first);
     let per = match (wall, row.units) {
+        _ if first.is_some() => {
+            format!("{} to the first request", duration(first.map_or(0.0, |first| first.median)))
+        }
         (Some(wall), Some((units, name))) => format!("{} / {name}", duration(wall.median / as_f64(units))),
         _ => "-".to_owned(),
     };

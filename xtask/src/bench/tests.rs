@@ -73,7 +73,7 @@ fn medians() {
 
 #[test]
 fn a_table() {
-    let sample = |wall, peak| Sample { wall, cpu: 0.25, peak, others: 0.1 };
+    let sample = |wall, peak| Sample { wall, cpu: 0.25, peak, others: 0.1, first: None };
     let exec = Row {
         name: "exec:50".to_owned(),
         samples: vec![sample(0.5, Some(20.4)), sample(0.4, Some(22.6)), sample(0.6, Some(21.0))],
@@ -86,13 +86,20 @@ fn a_table() {
         units: Some((1000, "mail")),
         reference: None,
     };
+    let back = Row {
+        name: "reopen:100".to_owned(),
+        samples: [0.031, 0.029, 0.040].map(|first| Sample { first: Some(first), ..sample(0.5, None) }).to_vec(),
+        units: None,
+        reference: None,
+    };
     expect![[r#"
         | scenario | wall s | CPU s | peak RSS MiB | per unit | others | the reference |
         |---|---|---|---|---|---|---|
         | exec:50 | 0.500 (0.400..0.600) | 0.25 (0.25..0.25) | 21 (20..23) | 10.0 ms / call | 0.20 | 4.17 s |
         | mail:one | 0.500 (0.500..0.500) | 0.25 (0.25..0.25) | - | 500 us / mail | 0.20 | - |
+        | reopen:100 | 0.500 (0.500..0.500) | 0.25 (0.25..0.25) | - | 31.0 ms to the first request | 0.20 | - |
     "#]]
-    .assert_eq(&table(&[exec, mail]));
+    .assert_eq(&table(&[exec, mail, back]));
 }
 
 #[test]
