@@ -119,6 +119,7 @@ impl Tree {
         let was = std::mem::take(&mut *node.life.lock().await);
         if let Life::Resident { hands, .. } = was {
             hands.end_processes().await;
+            self.tell_survivors(node, &*hands);
         }
         node.facts().resident = false;
         self.forget(node.meta.id);

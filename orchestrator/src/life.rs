@@ -224,6 +224,18 @@ impl Tree {
         self.answer(task, crate::Answer { end, fault: None });
     }
 
+    /// Names the processes that were to be ended and run on all the same. They stay in the ledger, so whoever takes the
+    /// tree over tries again and says so.
+    pub(crate) fn tell_survivors(&self, node: &Node, hands: &dyn Hands) {
+        for left in hands.running() {
+            let message = format!(
+                "a process of {} could not be ended and runs on: {} (process {})",
+                node.address.path, left.command, left.pid
+            );
+            self.0.bus.emit(&node.address, EventKind::Warning { message });
+        }
+    }
+
     /// What the context of an agent begins with.
     pub(crate) fn preamble(&self, meta: &SessionMeta, tools: &[&str]) -> Result<Vec<protocol::Item>, TreeError> {
         let role = self.role(meta)?;
@@ -293,14 +305,15 @@ impl Tree {
 /// Closes the session of an agent at the end of everything, when its processes have ended.
 pub(crate) async fn put_to_rest(tree: &Tree, node: &Arc<Node>) {
     let mut life = node.life.lock().await;
-    if let Life::Resident { .. } = std::mem::take(&mut *life)
-        && let Ok(writer) = tree.0.options.store.writer(node.meta.id)
-    {
-        match writer.sync().await {
-            Ok(()) => tree.note(&writer),
-            Err(error) => {
-                let message = format!("the rollout of {} could not be flushed: {error}", node.address.path);
-                tree.0.bus.emit(&node.address, EventKind::Warning { message });
+    if let Life::Resident { hands, .. } = std::mem::take(&mut *life) {
+        tree.tell_survivors(node, &*hands);
+        if let Ok(writer) = tree.0.options.store.writer(node.meta.id) {
+            match writer.sync().await {
+                Ok(()) => tree.note(&writer),
+                Err(error) => {
+                    let message = format!("the rollout of {} could not be flushed: {error}", node.address.path);
+                    tree.0.bus.emit(&node.address, EventKind::Warning { message });
+                }
             }
         }
     }

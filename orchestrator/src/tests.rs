@@ -8,6 +8,7 @@ mod house;
 mod player;
 mod residency;
 mod results;
+mod survivors;
 mod spawns;
 mod stalls;
 mod stops;

@@ -7,7 +7,8 @@ use crate::Token;
 /// One line of the process ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessRecord {
-    /// Names the process in all its lines; also in its environment as `AGENT_PROCESS_TOKEN`.
+    /// Names the process in all its lines; also in its environment as `AGENT_PROCESS_TOKEN`. Its last 61 bits are the
+    /// number that the process and all its descendants have as a limit of real time.
     pub token: Token,
     /// What happened.
     #[serde(flatten)]
@@ -32,7 +33,7 @@ pub enum ProcessEvent {
         /// When the kernel started it, in clock ticks since boot.
         start_time: u64,
     },
-    /// It could not be started, or it is gone.
+    /// It could not be started, or it is gone with everything that it started.
     Ended {
         /// Exit code; 128 + signal number for a process that a signal ended; `None` when not known.
         #[serde(default, skip_serializing_if = "Option::is_none")]

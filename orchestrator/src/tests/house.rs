@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
-use protocol::{AgentPath, Approval, EventKind, ProcessRecord, Sandbox, Token, TreeEvent, TreeId};
+use protocol::{AgentPath, Approval, EventKind, ProcessEvent, ProcessRecord, Sandbox, Token, TreeEvent, TreeId};
 use rollout::{Limits, OwnerHint, Record, Store};
 use stdx::AbsPath;
 use testkit::FaultDisk;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tool_api::{AgentFacts, Hands, Running, Swept, Tool, Workshop};
+use tool_api::{AgentFacts, Hands, Running, Swept, SweptHow, Tool, Workshop};
 
 use super::player::{Asked, Player, Step};
 use frontend::Report as TakeoverReport;
@@ -44,8 +44,15 @@ impl Workshop for Shop {
         Arc::new(Empty { processes: Arc::clone(&self.0), path: agent.agent.path.to_string() })
     }
 
-    fn sweep(&self, _: Vec<ProcessRecord>) -> BoxFuture<'_, Vec<Swept>> {
-        Box::pin(async { Vec::new() })
+    /// Nothing can be ended.
+    fn sweep(&self, ledger: Vec<ProcessRecord>) -> BoxFuture<'_, Vec<Swept>> {
+        let left = ledger.into_iter().filter_map(|record| match record.event {
+            ProcessEvent::Starting { command, .. } => {
+                Some(Swept { token: record.token, command, how: SweptHow::Survives })
+            }
+            _ => None,
+        });
+        Box::pin(async { left.collect() })
     }
 
     fn end_all(&self) -> BoxFuture<'_, ()> {
