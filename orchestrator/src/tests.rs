@@ -8,11 +8,12 @@ mod house;
 mod player;
 mod residency;
 mod results;
-mod survivors;
+
 mod spawns;
 mod stalls;
 mod stops;
 mod scale;
 mod stress;
+mod survivors;
 mod takeovers;
 mod waits;
