@@ -168,9 +168,9 @@ fn money_is_counted_by_the_prices() {
 
 #[test]
 fn a_reply_that_fills_what_is_left_is_not_taken_for_an_answer() {
-    let server = Play::new().says("Talk", [Reply::new().text("and so on and").usage(10_000, 0, 3_000)]).serve();
+    let server = Play::new().says("Talk", [Reply::new().text("and so on and").usage(10_000, 0, 9_000)]).serve();
     let home = home(&server);
-    let run = command(&home, &["run", "--budget-tokens", "5000", "Talk"]).run();
+    let run = command(&home, &["run", "--budget-tokens", "9000", "Talk"]).run();
     run.assert_code(4);
     assert_eq!(run.stdout, "and so on and\n", "what there is of it is shown");
     assert!(run.stderr.contains("the reply was cut off at"), "{}", run.stderr);
