@@ -123,7 +123,7 @@ impl Tree {
         }
         for node in tree.unreachable() {
             node.inbox.lock().shut();
-            if let Err(error) = tree.empty(&node, "its agent is closed").await {
+            if let Err(error) = tree.empty(&node, CLOSED).await {
                 problems.push(format!("mail of the closed {} did not go back: {error}", node.address.path));
             }
         }
@@ -336,6 +336,9 @@ impl Tree {
 const GO_ON: &str = "You were cut off in the middle of this task. Go on with it: look at what is done already, and do \
                      not repeat what need not be repeated. The task was:\n\n";
 
+/// Why tasks end, and mail goes back, that an agent had when it was closed.
+const CLOSED: &str = "its agent is closed";
+
 /// Whether a file whose first write is not complete was to be an agent of this tree: its first line says so, or, when
 /// that is torn too, an open call of the tree whose child carries its id.
 fn is_ours(file: &Unborn, tree: TreeId, found: &HashMap<ThreadId, Found>) -> bool {
@@ -385,13 +388,20 @@ async fn close_transcripts(
         ("wait_agent" | "list_agents" | "interrupt_agent", _) => NOT_DONE.to_owned(),
         _ => MAY_HAVE_RUN.to_owned(),
     };
+    let closed: HashSet<ThreadId> = order.iter().copied().filter(|thread| is_closed(*thread, found)).collect();
     for thread in order {
         let Some(found) = found.get_mut(thread) else { continue };
         let Some(writer) = &found.writer else { continue };
         let state = &mut found.state;
         found.cut.in_turn = state.open_turn.is_some();
         found.cut.calls = state.open_calls.len();
-        let records = closing(state, Outcome::Lost, "its process ended in the middle of the turn", answer);
+        // Whoever closed it was about to end the turn so, and that follows from the edge.
+        let (outcome, reason) = if closed.contains(thread) {
+            (Outcome::Closed, CLOSED)
+        } else {
+            (Outcome::Lost, "its process ended in the middle of the turn")
+        };
+        let records = closing(state, outcome, reason, answer);
         if !records.is_empty() {
             let appended = writer.append(&records)?;
             for (ordinal, record) in (appended.first..).zip(&records) {
@@ -402,6 +412,20 @@ async fn close_transcripts(
     let writers = found.values().filter_map(|found| found.writer.as_ref()).map(Writer::sync);
     futures::future::try_join_all(writers).await?;
     Ok(())
+}
+
+/// Whether somebody closed this agent, or one above it.
+fn is_closed(thread: ThreadId, found: &HashMap<ThreadId, Found>) -> bool {
+    let mut above = found.get(&thread);
+    // No chain of parents is longer than there are agents, whatever the files say.
+    for _ in 0..found.len() {
+        let Some(Found { state, .. }) = above else { return false };
+        if state.is_closed() {
+            return true;
+        }
+        above = state.meta.parent_thread_id.and_then(|parent| found.get(&parent));
+    }
+    false
 }
 
 /// The limits asked for; budgets and roles that nobody asked about stay as they were.
