@@ -249,11 +249,16 @@ impl Tree {
             let reason = "there is nothing to begin any more".to_owned();
             life::interrupt(node, Stop { outcome: Outcome::Interrupted, reason, goes_on: false }).await;
         }
-        {
+        let stands = {
             let mut facts = node.facts();
-            if nothing && facts.status == Status::Pending {
-                facts.status = facts.last_end.as_ref().map_or(Status::Interrupted, |end| end.outcome.into());
-            }
+            let last = facts.last_end.as_ref().map_or(Status::Interrupted, |end| end.outcome.into());
+            let stands = (nothing && facts.status == Status::Pending).then_some(last);
+            facts.status = stands.unwrap_or(facts.status);
+            stands
+        };
+        if let Some(status) = stands {
+            let event = EventKind::AgentStatus { status, waiting_on: None, position: None };
+            self.0.bus.emit(&node.address, event);
         }
         self.changed();
     }

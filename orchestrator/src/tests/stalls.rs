@@ -187,3 +187,31 @@ async fn a_grandchild_is_told_of_to_its_parent_and_to_nobody_above_who_named_nob
     go.open();
     house.finish(tree).await;
 }
+
+#[tokio::test]
+async fn who_cannot_be_loaded_is_told_of_with_the_reason() {
+    let [reached, go] = [Gate::new(), Gate::new()];
+    let (at, until) = (reached.clone(), go.clone());
+    let mut house = House::new(move |asked: &Asked| match (asked.path.as_str(), asked.before) {
+        ("/root", 0) => vec![spawn("a")],
+        ("/root", 1) => vec![spawn("b")],
+        ("/root", 2) => vec![Step::Call("wait_agent", json!({ "targets": ["b"], "timeout_ms": 3_600_000 }))],
+        ("/root/a", 0) => vec![Step::Wait(at.clone(), until.clone()), Step::Say("done".to_owned())],
+        _ => say("done"),
+    });
+    house.options.limits.max_running = 1;
+    let (tree, pending) = house.tree("go").await;
+    tree.go().await;
+    reached.opened().await;
+    let b = tree.at(&path("b")).unwrap();
+    let file = house.store.file(b.meta.id).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    go.open();
+    pending.answer().await;
+    tree.quiet().await;
+    let told = &answers(&house, "/root")[0];
+    let note = told["agents"][0]["note"].as_str().unwrap_or_default();
+    assert!(note.starts_with("its task is not begun: ") && note.contains("close_agent"), "{told}");
+    assert_eq!(b.facts().status, Status::Errored);
+    house.finish(tree).await;
+}

@@ -63,10 +63,11 @@ impl Tool for WaitAgent {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
-            description: "Waits until agents end their tasks, mail or a person's words come in, one of them stalls, or \
-                          the time is up. Says why it woke, from whom, a line of each, and how everybody it waited for stands; the \
-                          mail itself follows. Waiting costs no running slot."
-                .to_owned(),
+            description:
+                "Waits until agents end their tasks, mail or a person's words come in, one of them stalls, or \
+                          the time is up. Says why it woke, from whom, a line of each, and how everybody it waited \
+                          for stands; the mail itself follows. Waiting costs no running slot."
+                    .to_owned(),
             input: function::<Args>(),
         }
     }
