@@ -10,8 +10,9 @@ use tokio::time::{Instant, sleep};
 use crate::procfs::Seen;
 use crate::{GRACE, boot_id, mark, procfs};
 
-/// How often everybody is looked for again after force was used: a process may start others while it is being ended.
-const ROUNDS: usize = 20;
+/// How often everybody is looked for again after force was used: a process may start others while it is being ended, and
+/// a busy machine takes its time to end one. A second in all, after which something hangs in the kernel.
+const ROUNDS: usize = 100;
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -191,8 +192,11 @@ async fn marked(marks: &Marks) -> Vec<(Token, Seen)> {
     look().await.iter().filter_map(|seen| Some((marks.of(seen)?, *seen))).collect()
 }
 
+/// Everybody but this process, which carries the number of a command for the moment in which it starts it.
 async fn look() -> Vec<Seen> {
-    tokio::task::spawn_blocking(procfs::marks).await.unwrap_or_default()
+    let me = i32::try_from(std::process::id()).unwrap_or_default();
+    let others = move || procfs::marks().into_iter().filter(|seen| seen.pid != me).collect();
+    tokio::task::spawn_blocking(others).await.unwrap_or_default()
 }
 
 fn entries(records: &[ProcessRecord]) -> Vec<Entry> {
