@@ -18,6 +18,10 @@ pub(super) enum Scenario {
     Tree(usize, usize),
     /// One more answer from a session of so many items.
     Resume(usize),
+    /// [`GAPS`] shell calls of `true`, one a reply, in a session of so many items that comes back.
+    Gap(usize),
+    /// A task for one agent of a tree of so many that sleep.
+    Wake(usize),
     /// One more answer from an agent whose rollout has so many megabytes and a compaction each twenty of them.
     Reopen(usize),
     /// `agent log` of a rollout of so many megabytes.
@@ -35,6 +39,8 @@ pub(super) enum Limits {
     Raised,
     /// As shipped.
     Default,
+    /// Everybody may stay in memory, and as many run as shipped: what it has more than `Default` is what rests in memory.
+    Resident,
 }
 
 /// A command that looks at a tree.
@@ -62,6 +68,9 @@ pub(super) enum To {
     Each,
 }
 
+/// Calls in a session that comes back.
+pub(super) const GAPS: usize = 50;
+
 /// Most children, calls, items or agents of a scenario: more is a typing error.
 const MAX_SIZE: usize = 10_000;
 
@@ -69,8 +78,11 @@ const MAX_SIZE: usize = 10_000;
 pub(super) fn all() -> Vec<Scenario> {
     let spawns = [4, 16, 64, 200, 1000].into_iter();
     let spawns = spawns.flat_map(|n| [Scenario::Spawn(n, Limits::Raised), Scenario::Spawn(n, Limits::Default)]);
-    let mut all = vec![Scenario::Echo, Scenario::Exec(50), Scenario::Parallel(8)];
+    let mut all =
+        vec![Scenario::Echo, Scenario::Exec(50), Scenario::Gap(10), Scenario::Gap(2000), Scenario::Gap(10_000)];
+    all.push(Scenario::Parallel(8));
     all.extend(spawns);
+    all.push(Scenario::Spawn(1000, Limits::Resident));
     all.extend([
         Scenario::Tree(3, 4),
         Scenario::Resume(2000),
@@ -84,7 +96,7 @@ pub(super) fn all() -> Vec<Scenario> {
             .into_iter()
             .flat_map(|what| [Mirror::There, Mirror::Lost].map(|mirror| Scenario::Look(what, 1000, mirror))),
     );
-    all.extend([Scenario::Mail(To::One), Scenario::Mail(To::Each)]);
+    all.extend([Scenario::Wake(1000), Scenario::Mail(To::One), Scenario::Mail(To::Each)]);
     all
 }
 
@@ -116,8 +128,11 @@ impl fmt::Display for Scenario {
             Self::Parallel(calls) => write!(f, "parallel:{calls}"),
             Self::Spawn(agents, Limits::Raised) => write!(f, "spawn:{agents}"),
             Self::Spawn(agents, Limits::Default) => write!(f, "spawn:{agents}/default"),
+            Self::Spawn(agents, Limits::Resident) => write!(f, "spawn:{agents}/resident"),
             Self::Tree(depth, breadth) => write!(f, "tree:{depth}x{breadth}"),
             Self::Resume(items) => write!(f, "resume:{items}"),
+            Self::Gap(items) => write!(f, "gap:{items}"),
+            Self::Wake(agents) => write!(f, "wake:{agents}"),
             Self::Reopen(megabytes) => write!(f, "reopen:{megabytes}"),
             Self::Log(megabytes) => write!(f, "log:{megabytes}"),
             Self::Look(what, agents, mirror) => {
@@ -151,6 +166,7 @@ impl FromStr for Scenario {
             ("parallel", "") => Self::Parallel(size(number)?),
             ("spawn", "") => Self::Spawn(size(number)?, Limits::Raised),
             ("spawn", "default") => Self::Spawn(size(number)?, Limits::Default),
+            ("spawn", "resident") => Self::Spawn(size(number)?, Limits::Resident),
             ("tree", "") => {
                 let (depth, breadth) = number.split_once('x').ok_or_else(unknown)?;
                 let (depth, breadth) = (size(depth)?, size(breadth)?);
@@ -161,6 +177,8 @@ impl FromStr for Scenario {
                 tree
             }
             ("resume", "") => Self::Resume(size(number)?),
+            ("gap", "") => Self::Gap(size(number)?),
+            ("wake", "") => Self::Wake(size(number)?),
             ("reopen", "") => Self::Reopen(size(number)?),
             ("log", "") => Self::Log(size(number)?),
             ("show" | "list" | "takeover", "" | "lost") => {
@@ -192,11 +210,12 @@ impl Scenario {
             Self::Spawn(children, _) => children + 1,
             Self::Tree(depth, breadth) => (0..=u32::try_from(depth).unwrap_or(u32::MAX))
                 .fold(0, |sum: usize, level| sum.saturating_add(breadth.saturating_pow(level))),
-            Self::Look(_, agents, _) => agents,
+            Self::Look(_, agents, _) | Self::Wake(agents) => agents,
             Self::Echo
             | Self::Exec(_)
             | Self::Parallel(_)
             | Self::Resume(_)
+            | Self::Gap(_)
             | Self::Reopen(_)
             | Self::Log(_)
             | Self::Mail(_) => 1,
@@ -207,6 +226,7 @@ impl Scenario {
     pub(super) fn calls(self) -> usize {
         match self {
             Self::Exec(calls) | Self::Parallel(calls) | Self::Spawn(calls, _) => calls,
+            Self::Gap(_) => GAPS,
             Self::Tree(depth, breadth) => breadth.saturating_pow(u32::try_from(depth).unwrap_or(u32::MAX)),
             _ => 0,
         }
@@ -216,12 +236,13 @@ impl Scenario {
     pub(super) fn units(self) -> Option<(usize, &'static str)> {
         match self {
             Self::Exec(calls) => Some((calls, "call")),
+            Self::Gap(_) => Some((GAPS, "call")),
             Self::Spawn(children, _) => Some((children, "child")),
             Self::Tree(..) => Some((self.agents() - 1, "child")),
             Self::Look(_, agents, _) => Some((agents, "agent")),
             Self::Log(megabytes) => Some((megabytes, "MB")),
             Self::Mail(_) => Some((super::mail::MAILS, "mail")),
-            Self::Echo | Self::Parallel(_) | Self::Resume(_) | Self::Reopen(_) => None,
+            Self::Echo | Self::Parallel(_) | Self::Resume(_) | Self::Reopen(_) | Self::Wake(_) => None,
         }
     }
 

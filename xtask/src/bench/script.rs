@@ -1,6 +1,6 @@
 //! The scripts that play the model. None waits, none asks a server.
 
-use super::scenario::Scenario;
+use super::scenario::{GAPS, Scenario};
 
 /// The root's last words; a run without them counts for nothing.
 pub(super) const ANSWER: &str = "measured";
@@ -16,6 +16,7 @@ pub(super) fn script(scenario: Scenario) -> String {
             let max = calls - 1;
             rules.push(rule(&format!("step = {{ max = {max} }}"), &[exec("true")]));
         }
+        Scenario::Gap(_) => rules.push(rule(&format!("step = {{ max = {} }}", GAPS - 1), &[exec("true")])),
         Scenario::Parallel(calls) => rules.push(rule("step = 0", &vec![exec("sleep 0.2"); calls])),
         Scenario::Spawn(children, _) => {
             let names: Vec<_> = names(children).collect();
@@ -31,6 +32,7 @@ pub(super) fn script(scenario: Scenario) -> String {
         }
         Scenario::Echo
         | Scenario::Resume(_)
+        | Scenario::Wake(_)
         | Scenario::Reopen(_)
         | Scenario::Log(_)
         | Scenario::Look(..)
