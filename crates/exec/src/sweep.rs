@@ -131,7 +131,7 @@ pub async fn end_marked(marks: impl IntoIterator<Item = Token>) -> HashSet<Token
 pub async fn left_behind(token: Token, pid: i32) -> Option<i32> {
     let look = move || {
         let number = mark::number(token);
-        // What cleared its environment has kept its number, and what changed its limits its environment.
+        // What cleared its environment has kept its number; what changed its limits has kept its environment.
         let ours = |other: &i32| procfs::number(*other) == Some(number) || procfs::token(*other) == Some(token);
         procfs::younger(pid).filter(ours).find(|other| procfs::alive(*other).is_some())
     };

@@ -19,8 +19,9 @@ const NOTICE: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(crate) struct Strays {
     all: Mutex<Vec<Running>>,
-    /// Changes when somebody wants them looked at now, and when one is gone and that is written down.
+    /// Changes when somebody wants them looked at now.
     looks: watch::Sender<()>,
+    /// Changes when one is off the list.
     gone: watch::Sender<()>,
 }
 
