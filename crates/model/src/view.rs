@@ -9,13 +9,13 @@ use crate::ModelRequest;
 const NO_TASK: [&str; 4] =
     ["<turn_aborted>", "<agent_mail kind=\"message\"", "<agent_mail kind=\"result\"", "<agent_mail kind=\"returned\""];
 
-/// Where the agent works is in every conversation and says nothing about it.
-const ENVIRONMENT: &str = "<environment_context>";
+/// Marks of what is beside a conversation: where the agent works, and what is left of its budget.
+const BESIDE: [&str; 2] = ["<environment_context>", "<budget_reminder>"];
 
 /// A conversation.
 #[derive(Debug)]
 pub(crate) struct View {
-    /// Texts of the items, oldest first, without instructions and environment. Calls and reasoning have an empty one.
+    /// Texts of the items, oldest first, without instructions, environment and budget. Calls and reasoning have an empty one.
     pub(crate) texts: Vec<String>,
     /// The replies that the agent has given.
     pub(crate) replies: u64,
@@ -46,7 +46,7 @@ impl View {
             let text = item.text();
             if item.kind() == ItemKind::Message(Role::User) {
                 let begins = text.trim_start();
-                if begins.starts_with(ENVIRONMENT) {
+                if BESIDE.iter().any(|mark| begins.starts_with(mark)) {
                     continue;
                 }
                 if !NO_TASK.iter().any(|mark| begins.starts_with(mark)) {

@@ -40,6 +40,8 @@ fn replies_are_counted_from_the_conversation() {
     assert_eq!(seen(&items), (1, 1, "out".to_owned()));
     items.push(user("<agent_mail kind=\"result\" from=\"/root/a\" id=\"1\">\nfound\n</agent_mail>"));
     assert_eq!(seen(&items).1, 1, "a result is no task");
+    items.push(user("<budget_reminder>\nLess than 50 % is left\n</budget_reminder>"));
+    assert!(!seen(&items).2.contains("budget"), "what is left of a budget is nobody's words");
     items.extend([call, output]);
     assert_eq!(seen(&items), (2, 2, "out".to_owned()));
     items.push(user("<turn_aborted>\nx\n</turn_aborted>"));
