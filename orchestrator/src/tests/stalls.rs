@@ -103,11 +103,13 @@ async fn after_progress_it_may_stall_again() {
     let mut events = tree.events();
     tree.go().await;
     let stalled = || tree.listing().agents[1].stalled_ms.is_some();
+    waits(&mut events, "/root").await;
     for n in [0, 2] {
         gates[n].opened().await;
         assert!(!stalled());
-        waits(&mut events, "/root").await;
         look(&tree);
+        // It was told, and waits again.
+        waits(&mut events, "/root").await;
         assert!(stalled());
         gates[n + 1].open();
     }

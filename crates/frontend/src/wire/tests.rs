@@ -70,21 +70,21 @@ fn responses_are_frozen() {
     check(
         &all,
         expect![[r#"
-        {"id":1,"ok":{"reply":"submitted","state":"started","task":"3810464d-f7cb-5ace-b479-c2a521b06add","turn":"01939d5e-0000-7000-8000-000000000001"}}
-        {"id":2,"ok":{"reply":"submitted","state":"started","task":"3810464d-f7cb-5ace-b479-c2a521b06add"}}
-        {"id":3,"ok":{"reply":"submitted","state":"steered","task":"3810464d-f7cb-5ace-b479-c2a521b06add","turn":"01939d5e-0000-7000-8000-000000000001"}}
-        {"id":4,"ok":{"reply":"submitted","state":"queued","task":"3810464d-f7cb-5ace-b479-c2a521b06add","position":2}}
-        {"id":5,"ok":{"reply":"submitted","state":"not_submitted","reason":"no_active_turn","message":"nothing runs"}}
-        {"id":6,"ok":{"reply":"answered","task":"3810464d-f7cb-5ace-b479-c2a521b06add","agent":"/root","end":{"outcome":"completed","text":"done"},"fault":{"message":"no key","hints":["set one"],"code":"provider"}}}
-        {"id":7,"ok":{"reply":"interrupted","agents":["/root"]}}
-        {"id":8,"ok":{"reply":"closed","agents":[]}}
-        {"id":9,"ok":{"reply":"tree","tree":"01939d5e-0000-7000-8000-000000000001","root":"01939d5e-0000-7000-8000-000000000001","agents":[{"path":"/root","thread_id":"01939d5e-0000-7000-8000-000000000001","parent":null,"role":"default","nickname":null,"edge":"open","status":"queued","waiting_on":null,"position":3,"resident":true,"unread":1,"skipped":0,"tokens":{"input":5,"cached_input":4,"output":3},"cost_usd":0.25,"task":"look","opened_at":"1970-01-01T00:00:00.000Z","closed_at":null,"last_activity":"1970-01-01T00:00:00.000Z"}]}}
-        {"id":10,"ok":{"reply":"report","tree":"01939d5e-0000-7000-8000-000000000001","agents":[{"path":"/root","role":"default","status":"lost","last":"lost","cut":{"in_turn":true,"calls":1,"torn":7,"skipped":0,"paid":0},"unread":2,"unread_results":1,"swept":["sleep 9"],"survive":[]}],"unborn":[],"problems":["odd"]}}
-        {"id":11,"ok":{"reply":"continued","tasks":[{"task":"3810464d-f7cb-5ace-b479-c2a521b06add","agent":"/root"}]}}
-        {"id":12,"ok":{"reply":"subscribed"}}
-        {"id":13,"ok":{"reply":"pong"}}
-        {"id":14,"err":{"message":"nobody there","hints":["look"],"code":"no_agent"}}
-    "#]],
+            {"id":1,"ok":{"reply":"submitted","state":"started","task":"3810464d-f7cb-5ace-b479-c2a521b06add","turn":"01939d5e-0000-7000-8000-000000000001"}}
+            {"id":2,"ok":{"reply":"submitted","state":"started","task":"3810464d-f7cb-5ace-b479-c2a521b06add"}}
+            {"id":3,"ok":{"reply":"submitted","state":"steered","task":"3810464d-f7cb-5ace-b479-c2a521b06add","turn":"01939d5e-0000-7000-8000-000000000001"}}
+            {"id":4,"ok":{"reply":"submitted","state":"queued","task":"3810464d-f7cb-5ace-b479-c2a521b06add","position":2}}
+            {"id":5,"ok":{"reply":"submitted","state":"not_submitted","reason":"no_active_turn","message":"nothing runs"}}
+            {"id":6,"ok":{"reply":"answered","task":"3810464d-f7cb-5ace-b479-c2a521b06add","agent":"/root","end":{"outcome":"completed","text":"done"},"fault":{"message":"no key","hints":["set one"],"code":"provider"}}}
+            {"id":7,"ok":{"reply":"interrupted","agents":["/root"]}}
+            {"id":8,"ok":{"reply":"closed","agents":[]}}
+            {"id":9,"ok":{"reply":"tree","tree":"01939d5e-0000-7000-8000-000000000001","root":"01939d5e-0000-7000-8000-000000000001","agents":[{"path":"/root","thread_id":"01939d5e-0000-7000-8000-000000000001","parent":null,"role":"default","nickname":null,"edge":"open","status":"queued","waiting_on":null,"position":3,"waits":{"for":"slot","position":3},"since":"1970-01-01T00:00:00.000Z","resident":true,"unread":1,"skipped":0,"tokens":{"input":5,"cached_input":4,"output":3},"cost_usd":0.25,"task":"look","opened_at":"1970-01-01T00:00:00.000Z","closed_at":null,"last_activity":"1970-01-01T00:00:00.000Z"}]}}
+            {"id":10,"ok":{"reply":"report","tree":"01939d5e-0000-7000-8000-000000000001","agents":[{"path":"/root","role":"default","status":"lost","last":"lost","cut":{"in_turn":true,"calls":1,"torn":7,"skipped":0,"paid":0},"unread":2,"unread_results":1,"swept":["sleep 9"],"survive":[]}],"unborn":[],"problems":["odd"]}}
+            {"id":11,"ok":{"reply":"continued","tasks":[{"task":"3810464d-f7cb-5ace-b479-c2a521b06add","agent":"/root"}]}}
+            {"id":12,"ok":{"reply":"subscribed"}}
+            {"id":13,"ok":{"reply":"pong"}}
+            {"id":14,"err":{"message":"nobody there","hints":["look"],"code":"no_agent"}}
+        "#]],
     );
     for response in all {
         assert_eq!(incoming(&line(&response).unwrap()).unwrap(), Incoming::Response(response));
