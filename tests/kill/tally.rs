@@ -27,10 +27,12 @@ pub(crate) struct Ask {
     pub(crate) remembered: bool,
     /// Every task has come to a good end. It need not have when the disk or the model failed meanwhile.
     pub(crate) done: bool,
+    /// The disk has taken everything. Else outputs may say that a call may have run, and the model makes it again.
+    pub(crate) sound: bool,
 }
 
 /// All that can be asked.
-pub(crate) const ALL: Ask = Ask { remembered: true, done: true };
+pub(crate) const ALL: Ask = Ask { remembered: true, done: true, sound: true };
 
 /// Everything.
 pub(crate) fn assert_played(scene: &Scene, play: &Play, clients: &[Told], ask: Ask) {
@@ -38,7 +40,7 @@ pub(crate) fn assert_played(scene: &Scene, play: &Play, clients: &[Told], ask: A
     no_litter(scene);
     count::assert_whole(scene.home.path());
     let agents = load(scene.home.path());
-    calls_tell_the_truth(&agents);
+    calls_tell_the_truth(&agents, ask.sound);
     let tree = Tree::new(&agents);
     tree.is_at_rest();
     tree.edges_are_as_they_should(play);
@@ -71,6 +73,11 @@ fn no_litter(scene: &Scene) {
             }
         }
     }
+}
+
+/// Whether an output leaves it open what became of its call.
+fn left_open(output: &str) -> bool {
+    output.contains("aborted by user") || output.contains("may have run partly")
 }
 
 struct Tree<'a> {
@@ -146,12 +153,12 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Calls with these words that an interrupt cut off: they may have run.
+    /// Calls with these words that an interrupt or a failing disk cut off: they may have run.
     fn aborted(&self, words: &str) -> usize {
         let mut aborted = 0;
         for (_, lines) in self.agents {
             let outputs: Vec<EffectId> = crate::verify::items(lines)
-                .filter(|item| item.item.kind() == ItemKind::Output && item.item.text().contains("aborted by user"))
+                .filter(|item| item.item.kind() == ItemKind::Output && left_open(&item.item.text()))
                 .filter_map(|item| item.effect)
                 .collect();
             let with_words =

@@ -83,7 +83,8 @@ fn through(life: &mut Life, dice: &mut Dice, clients: &[crate::life::Client]) ->
         }
         let killed = life.lives(args, point.as_ref(), clients);
         figures.kills += usize::from(killed);
-        ask.done &= !point.as_ref().is_some_and(Point::fails);
+        let fails = point.as_ref().is_some_and(Point::fails);
+        ask = Ask { done: ask.done && !fails, sound: ask.sound && !fails, ..ask };
         ask.remembered &= !(killed && point.is_some_and(|point| point.loses_power()));
         if round > 0 {
             figures.takeovers += 1;
