@@ -1,10 +1,12 @@
 //! The one stream of events of a tree.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use frontend::{EventLog, Subscription};
 use protocol::{Address, EventKind, TreeEvent, TreeId};
 use tokio::sync::mpsc;
+
+use super::seam::{Mutex, MutexGuard};
 
 /// Stamps events with a sequence and hands them to whoever listens. Emitting never blocks a turn.
 pub(crate) struct Bus {
@@ -66,7 +68,7 @@ impl Bus {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use agent_graph::Filter;
 use protocol::{Address, AgentPath, EventKind, Mail, MailKind, Outcome, Status, TaskEnd};
 use rollout::{EdgeRecord, EdgeStatus, MailReturned, Record, TaskDone};
-use runtime::Stop;
 
-use crate::node::{Life, Node};
-use crate::tree::Tree;
-use crate::{Answer, TreeError, life};
+use super::node::{Life, Node};
+use super::seam::Stop;
+use super::tree::Tree;
+use super::{Answer, TreeError, life};
 
 /// Who closes or interrupts.
 #[derive(Clone, Debug)]

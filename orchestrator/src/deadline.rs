@@ -11,13 +11,12 @@ use std::time::Duration;
 use agent_graph::Filter;
 use protocol::{EventKind, Mail, Outcome, Status, TaskEnd, TaskId, ThreadId, TurnId, Usage};
 use rollout::{Record, TaskDone};
-use runtime::{Stop, TurnReport};
 use stdx::{Timestamp, now, one_line};
 
-use crate::TreeError;
-use crate::life;
-use crate::node::Node;
-use crate::tree::{Inner, Tree};
+use super::node::Node;
+use super::seam::{Stop, TurnReport, sleep};
+use super::tree::{Inner, Tree};
+use super::{TreeError, life};
 
 /// The longest time between two looks: the wall clock may be set, and a machine may sleep, while a deadline is near.
 const LOOK: Duration = Duration::from_secs(30);
@@ -93,7 +92,7 @@ impl Tree {
                     () = cancel.cancelled() => return,
                     // The tree has gone.
                     changed = news.changed() => if changed.is_err() { return },
-                    () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
+                    () = sleep(wait.unwrap_or_default()), if wait.is_some() => {}
                 }
             }
         });

@@ -14,6 +14,7 @@ mod life;
 mod node;
 mod options;
 mod post;
+mod seam;
 mod shelf;
 mod slots;
 mod snapshot;
@@ -35,5 +36,7 @@ pub use snapshot::{Snapshot, TreeHead, list, snapshot};
 pub use submit::{Mode, NotSubmitted, Submitted};
 pub use tree::{Answer, Pending, Tree};
 
+#[cfg(test)]
+mod checked;
 #[cfg(test)]
 mod tests;

@@ -1,22 +1,24 @@
 //! Loading and unloading: how an agent gets a session and loses it again.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use model::{Head, Model, RetryLimits, ToolKind, ToolWire};
 use protocol::{Address, EventKind, Outcome, Status, TaskEnd, ThreadId, Usage, WaitingOn, Waits};
 use roles::{Granted, Place as Where, Role};
-use rollout::{SessionMeta, Writer};
-use runtime::{Agent, ContextFragment as _, Environment, Host, Instructions, Setup, Stop, TurnReport};
+use rollout::SessionMeta;
 use tokio::time::Instant;
 use tool_api::{AgentFacts, Hands, Tool, ToolInput};
 
-use crate::node::{Life, Node, Start};
-use crate::slots::Place;
-use crate::tree::Tree;
-use crate::{TreeError, stall, tools};
+use super::node::{Life, Node, Start};
+use super::seam::{
+    Agent, ContextFragment as _, Environment, Host, Instructions, Mutex, MutexGuard, Setup, Stop, TurnReport, Writer,
+};
+use super::slots::Place;
+use super::tree::Tree;
+use super::{TreeError, stall, tools};
 
 /// Serialised tools, made once per set of tools and model.
 #[derive(Default)]
@@ -187,7 +189,7 @@ impl Tree {
         self.residents().pop(&thread);
     }
 
-    fn residents(&self) -> std::sync::MutexGuard<'_, lru::LruCache<ThreadId, ()>> {
+    fn residents(&self) -> MutexGuard<'_, lru::LruCache<ThreadId, ()>> {
         self.0.residents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -221,7 +223,7 @@ impl Tree {
     /// Tells a client, if one waits, that its task has no end on disk and why.
     fn unanswered(&self, task: protocol::TaskId, reason: &str) {
         let end = TaskEnd { outcome: Outcome::Errored, text: None, reason: Some(reason.to_owned()) };
-        self.answer(task, crate::Answer { end, fault: None });
+        self.answer(task, super::Answer { end, fault: None });
     }
 
     /// Names the processes that were to be ended and run on all the same. They stay in the ledger, so whoever takes the

@@ -1,18 +1,18 @@
 //! One agent of the tree, resident or not.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use protocol::{Address, Mail, Party, Status, TaskEnd, ThreadId, Usage, WaitingOn, Waits};
-use rollout::{Record, SessionMeta, State, Store};
-use runtime::{Agent, Inbox};
+use rollout::{Record, SessionMeta, State};
 use stdx::Timestamp;
 use tokio_util::sync::CancellationToken;
 use tool_api::Hands;
 
-use crate::deadline::Tasks;
-use crate::watch::Watch;
+use super::deadline::Tasks;
+use super::seam::{Agent, AsyncMutex, AtomicBool, AtomicUsize, Inbox, Mutex, MutexGuard, Store};
+use super::watch::Watch;
 
 /// One agent of the tree. It is here for as long as the tree is driven; its session may come and go.
 pub(crate) struct Node {
@@ -24,10 +24,10 @@ pub(crate) struct Node {
     pub(crate) inbox: Arc<Inbox>,
     /// The agent's own lock. Loading, unloading and waking take it, so they exclude each other; it may be held across
     /// I/O, which is why the tables of the tree never wait for it.
-    pub(crate) life: tokio::sync::Mutex<Life>,
+    pub(crate) life: AsyncMutex<Life>,
     /// Held while its rollout is told where its unread mail goes, so that two who close it at once, one of them
     /// further up, do not both say so.
-    pub(crate) emptying: tokio::sync::Mutex<()>,
+    pub(crate) emptying: AsyncMutex<()>,
     /// Its node of the cancellation tree: below its parent's.
     pub(crate) cancel: CancellationToken,
     /// A std mutex: a few fields are read or set, never across an await.
@@ -146,8 +146,8 @@ impl Node {
             address,
             task: state.first_task.clone().unwrap_or_default(),
             inbox: Arc::new(Inbox::new(mailbox)),
-            emptying: tokio::sync::Mutex::default(),
-            life: tokio::sync::Mutex::default(),
+            emptying: AsyncMutex::default(),
+            life: AsyncMutex::default(),
             cancel,
             facts: Mutex::new(facts),
             whole: AtomicBool::new(state.known_complete),

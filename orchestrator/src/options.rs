@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use budget::Price;
-use mirror::Mirror;
 use model::{Catalog, RetryLimits};
 use protocol::{Approval, Sandbox};
 use roles::Roles;
-use rollout::{Limits, OwnerHint, Store};
+use rollout::{Limits, OwnerHint};
 use stdx::AbsPath;
 use tool_api::Workshop;
+
+use super::seam::{Mirror, Store};
 
 /// Everything a tree needs from outside. The same for all its agents.
 #[derive(Clone)]

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use mailbox::{Mailbox, Offer, Route, cut_body, route_result, route_undelivered};
 use protocol::{Address, EventKind, Mail, MailId, MailKind, Party, TreeId};
-use rollout::{Record, Store, TaskDone, Writer};
-use runtime::TurnReport;
+use rollout::{Record, TaskDone};
 use stdx::{AbsPath, one_line};
 
-use crate::TreeError;
-use crate::node::Node;
-use crate::tree::{Answer, Tree};
+use super::TreeError;
+use super::node::Node;
+use super::seam::{Store, TurnReport, Writer};
+use super::tree::{Answer, Tree};
 
 /// Characters of a mail shown in an event.
 const PREVIEW: usize = 120;

@@ -8,11 +8,11 @@ use rollout::{EdgeRecord, EdgeStatus, Record, SessionMeta, SpawnedBy};
 use stdx::{Timestamp, one_line};
 use tool_api::Invocation;
 
-use crate::TreeError;
-use crate::fork::{Turns, forked};
-use crate::node::Node;
-use crate::post::whole_body;
-use crate::tree::Tree;
+use super::TreeError;
+use super::fork::{Turns, forked};
+use super::node::Node;
+use super::post::whole_body;
+use super::tree::Tree;
 
 /// Characters of a task shown to people.
 const TASK_LINE: usize = 120;

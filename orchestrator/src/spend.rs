@@ -1,15 +1,16 @@
 //! What the tree may spend: the accounts of its agents, and the room that each request asks for.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use budget::{Accounts, Limit, Price, Refusal, Reservation, Spent, Standing, Usd};
 use frontend::{Spending, Use};
 use protocol::{Status, Usage, WaitingOn};
 use rollout::{Budgets, SessionMeta, State};
 
-use crate::life::Keeper;
-use crate::tree::Tree;
-use crate::{Options, TreeError};
+use super::life::Keeper;
+use super::seam::MutexGuard;
+use super::tree::Tree;
+use super::{Options, TreeError};
 
 /// What any single agent may spend.
 pub(crate) fn each(budgets: &Budgets) -> Limit {

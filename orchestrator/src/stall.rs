@@ -6,9 +6,9 @@ use std::time::Duration;
 use protocol::{EventKind, Status, ThreadId, WaitingOn, Waits};
 use tokio::time::{Instant, sleep_until};
 
-use crate::node::{Facts, Node};
-use crate::tree::{Inner, Tree};
-use crate::watch::Look;
+use super::node::{Facts, Node};
+use super::tree::{Inner, Tree};
+use super::watch::Look;
 
 impl Tree {
     /// Watches the agents for as long as the tree is driven, if anybody wants to hear of stalls.

@@ -8,7 +8,8 @@ mod house;
 mod player;
 mod residency;
 mod results;
-
+mod schedules;
+mod slots;
 mod spawns;
 mod stalls;
 mod stops;

@@ -1,7 +1,7 @@
 //! What a tree is made of, and what a client may do with it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use agent_graph::{Edge, Filter, Graph};
 use dashmap::DashMap;
@@ -11,18 +11,17 @@ use protocol::{
     Address, AgentPath, EventKind, Mail, MailKind, Outcome, Party, RequestId, Status, TaskEnd, TaskId, ThreadId,
     TreeEvent, TreeId, UnreadResult, Usage,
 };
-use rollout::{EdgeRecord, EdgeStatus, OwnerLock, Record, SessionMeta};
-use runtime::{Fault, Stop};
+use rollout::{EdgeRecord, EdgeStatus, Record, SessionMeta};
 use stdx::Timestamp;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-use crate::bus::Bus;
-use crate::node::Node;
-use crate::post::whole_body;
-use crate::slots::Slots;
-use crate::{Options, TreeError, life};
+use super::bus::Bus;
+use super::node::Node;
+use super::post::whole_body;
+use super::seam::{AsyncMutex, Fault, Mutex, MutexGuard, OwnerLock, Stop, TaskTracker};
+use super::slots::Slots;
+use super::{Options, TreeError, life, spend};
 
 /// A tree that this process drives. Cheap to clone; [`Tree::shut_down`] ends it.
 #[derive(Clone)]
@@ -40,7 +39,7 @@ pub(crate) struct Inner {
     /// Who was used last. A std mutex: it is never held across I/O.
     pub(crate) residents: Mutex<LruCache<ThreadId, ()>>,
     /// Held while agents are unloaded, so that two who look at once do not unload one too many.
-    pub(crate) evicting: tokio::sync::Mutex<()>,
+    pub(crate) evicting: AsyncMutex<()>,
     pub(crate) heads: life::Heads,
     /// A std mutex: asked and changed in memory only.
     pub(crate) accounts: Mutex<budget::Accounts>,
@@ -50,11 +49,11 @@ pub(crate) struct Inner {
     /// Clients that wait for the end of their task.
     answers: Mutex<HashMap<TaskId, Vec<oneshot::Sender<Answer>>>>,
     /// Held while tasks that were cut off are given successors.
-    pub(crate) continuing: tokio::sync::Mutex<()>,
+    pub(crate) continuing: AsyncMutex<()>,
     /// Held while tasks end whose deadline has passed.
-    pub(crate) expiring: tokio::sync::Mutex<()>,
+    pub(crate) expiring: AsyncMutex<()>,
     /// Held while an edge is closed.
-    pub(crate) closing: tokio::sync::Mutex<()>,
+    pub(crate) closing: AsyncMutex<()>,
     /// Changes when somebody has a new task with a deadline.
     pub(crate) deadlines: watch::Sender<u64>,
     /// Changes with every status; what waits for the tree looks again.
@@ -138,7 +137,7 @@ impl Tree {
         options.model = None;
         let budgets = &options.limits.budgets;
         let in_money = budgets.usd.is_some() || budgets.agent_usd.is_some();
-        if in_money && crate::spend::price(&options, &model).is_none() {
+        if in_money && spend::price(&options, &model).is_none() {
             return Err(TreeError::NoPrice { model });
         }
         let lock = options.store.lock(id, &options.owner)?;
@@ -203,15 +202,15 @@ impl Tree {
             graph: Mutex::new(Family { graph: Graph::new(), reserved: Vec::new() }),
             nodes: DashMap::new(),
             residents: Mutex::new(LruCache::unbounded()),
-            evicting: tokio::sync::Mutex::default(),
+            evicting: AsyncMutex::default(),
             heads: life::Heads::default(),
-            accounts: Mutex::new(budget::Accounts::new(crate::spend::each(&options.limits.budgets))),
+            accounts: Mutex::new(budget::Accounts::new(spend::each(&options.limits.budgets))),
             settled: watch::Sender::new(0),
             models: Mutex::default(),
             answers: Mutex::default(),
-            continuing: tokio::sync::Mutex::default(),
-            expiring: tokio::sync::Mutex::default(),
-            closing: tokio::sync::Mutex::default(),
+            continuing: AsyncMutex::default(),
+            expiring: AsyncMutex::default(),
+            closing: AsyncMutex::default(),
             changes: watch::Sender::new(0),
             deadlines: watch::Sender::new(0),
             cancel: CancellationToken::new(),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use protocol::{Mail, MailKind, Party, Status, ThreadId};
 
-use crate::node::Node;
-use crate::tree::Tree;
+use super::node::Node;
+use super::tree::Tree;
 
 /// One agent that is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,15 +5,14 @@ use std::sync::{Arc, PoisonError};
 use protocol::{EventKind, Outcome, TaskEnd, TurnId, Usage};
 use rollout::State;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-use crate::core::{Core, Setup};
-use crate::host::{Host, TurnReport};
-use crate::limits::OPS_QUEUE;
-use crate::recover;
-use crate::task::{Ended, Stopped, run_task};
+use super::core::{Core, Setup};
+use super::host::{Host, TurnReport};
+use super::limits::OPS_QUEUE;
+use super::recover;
+use super::seam::{JoinError, JoinHandle, TaskTracker};
+use super::task::{Ended, Stopped, run_task};
 
 /// A resident agent. Cheap to clone; when the last clone is dropped its loop ends, once its turn has ended.
 #[derive(Clone)]
@@ -112,7 +111,15 @@ impl Owner {
     async fn run(mut self, mut queue: mpsc::Receiver<Op>) {
         let mut open = true;
         while open || self.turn.is_some() {
+            // In this order and not by chance, so that a schedule of tasks is all that a run depends on. Nobody starves:
+            // a turn ends once, and the tree is interrupted once.
             tokio::select! {
+                biased;
+                ended = ended(&mut self.turn) => self.turn_ended(ended).await,
+                () = self.cancel.cancelled(), if open => {
+                    open = false;
+                    self.interrupt(Stop { outcome: Outcome::Interrupted, reason: "the tree was interrupted".into(), goes_on: true }, None);
+                },
                 op = queue.recv(), if open => match op {
                     Some(Op::Wake { reply }) => {
                         self.held = false;
@@ -129,11 +136,6 @@ impl Owner {
                     }
                     None => open = false,
                 },
-                () = self.cancel.cancelled(), if open => {
-                    open = false;
-                    self.interrupt(Stop { outcome: Outcome::Interrupted, reason: "the tree was interrupted".into(), goes_on: true }, None);
-                },
-                ended = ended(&mut self.turn) => self.turn_ended(ended).await,
             }
         }
     }
@@ -233,7 +235,7 @@ impl Owner {
     }
 }
 
-type Joined = Result<(Core, Option<Ended>), tokio::task::JoinError>;
+type Joined = Result<(Core, Option<Ended>), JoinError>;
 
 /// The end of the turn; pending for ever while there is none.
 async fn ended(turn: &mut Option<Turn>) -> Joined {

@@ -6,11 +6,12 @@ use model::{Head, Model, ModelRequest, RetryLimits, Transcript};
 use protocol::{
     Address, Approval, EffectId, EventKind, Item, ItemKind, Mail, Role, Sandbox, TaskId, TreeId, TurnId, Usage,
 };
-use rollout::{Appended, ItemRecord, Record, State, Store, TurnContext, Writer};
+use rollout::{Appended, ItemRecord, Record, State, TurnContext};
 use stdx::AbsPath;
 use tool_api::{Ledger, LedgerError, Tool};
 
-use crate::{Host, Inbox, spend, task_or_note};
+use super::seam::{Store, Writer};
+use super::{Host, Inbox, spend, task_or_note};
 
 /// What an agent is made of. The same for all its turns.
 pub struct Setup {

@@ -1,9 +1,11 @@
 //! An agent's mailbox, shared by the agent and its keeper.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use mailbox::Mailbox;
 use tokio::sync::watch;
+
+use super::seam::{Mutex, MutexGuard};
 
 /// The mail of one agent: a cache of what its rollout says is pending, and the phase of its turn.
 ///

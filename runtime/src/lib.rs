@@ -14,6 +14,7 @@ mod inbox;
 mod limits;
 mod recover;
 mod sampling;
+mod seam;
 mod spend;
 mod task;
 mod turn;
@@ -26,5 +27,7 @@ pub use inbox::Inbox;
 pub use limits::{INTERRUPT_GRACE, MAX_CALLS, MAX_OUTPUT_BYTES, OPS_QUEUE};
 pub use recover::{MAY_HAVE_RUN, closing};
 
+#[cfg(test)]
+mod checked;
 #[cfg(test)]
 mod tests;

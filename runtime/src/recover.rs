@@ -3,8 +3,8 @@
 use protocol::{Item, Outcome, Party, TaskEnd, TurnId, Usage};
 use rollout::{ItemRecord, Obligation, OpenCall, Record, State, TaskDone, TurnEnd, UsageRecord, UsageStage};
 
-use crate::core::{EngineError, Setup};
-use crate::host::TurnReport;
+use super::core::{EngineError, Setup};
+use super::host::TurnReport;
 
 /// What a call with outside effects is answered when its process ended.
 pub const MAY_HAVE_RUN: &str = "the process ended; this may have run partly";

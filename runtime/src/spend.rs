@@ -8,9 +8,9 @@ use protocol::{Item, ItemKind, Role, TurnId, Usage};
 use rollout::{Record, UsageRecord, UsageStage};
 use tokio_util::sync::CancellationToken;
 
-use crate::Host;
-use crate::core::{Core, EngineError};
-use crate::fragment::{BudgetReminder, ContextFragment as _};
+use super::Host;
+use super::core::{Core, EngineError};
+use super::fragment::{BudgetReminder, ContextFragment as _};
 
 /// Bytes that count as a token where nobody has counted yet: the usual estimate for English and code.
 const BYTES_PER_TOKEN: usize = 4;

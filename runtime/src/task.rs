@@ -1,17 +1,18 @@
 //! The task loop: is there still work for this task? It may not retry a stream.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use model::ModelError;
 use protocol::{EventKind, Outcome, TaskEnd, TurnId, Usage};
 use rollout::{EventRecord, Record, TaskDone, TurnEnd};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::Stop;
-use crate::core::{Core, EngineError};
-use crate::fragment::{ContextFragment as _, TurnAborted};
-use crate::host::{Fault, TurnReport};
-use crate::turn::{Turned, run_turn};
+use super::agent::Stop;
+use super::core::{Core, EngineError};
+use super::fragment::{ContextFragment as _, TurnAborted};
+use super::host::{Fault, TurnReport};
+use super::seam::Mutex;
+use super::turn::{Turned, run_turn};
 
 /// Why a turn was told to stop. Written before its token is cancelled.
 pub(crate) type Stopped = Arc<Mutex<Option<Stop>>>;

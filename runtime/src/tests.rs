@@ -9,6 +9,7 @@ mod double;
 mod faults;
 mod panics;
 mod retries;
+mod schedules;
 mod stops;
 mod stream;
 mod turns;

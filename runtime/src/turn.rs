@@ -4,8 +4,8 @@ use model::ModelError;
 use protocol::{Mail, TurnId};
 use tokio_util::sync::CancellationToken;
 
-use crate::core::{Core, EngineError};
-use crate::sampling::{Sampled, sample};
+use super::core::{Core, EngineError};
+use super::sampling::{Sampled, sample};
 
 /// How a pass of a turn ended.
 pub(crate) enum Turned {
