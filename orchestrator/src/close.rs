@@ -105,9 +105,9 @@ impl Tree {
     }
 
     /// Ends an agent that was being made while an agent above it was closed: whoever did that did not find it.
-    pub(crate) async fn shut_late(&self, node: &Arc<Node>) {
+    pub(crate) async fn shut_late(&self, node: &Arc<Node>, why: &str) {
         node.inbox.lock().shut();
-        let reason = "an agent above it was closed while it was spawned".to_owned();
+        let reason = format!("an agent above it was closed while it was spawned: {why}");
         self.shut(node, &Stop { outcome: Outcome::Closed, reason, goes_on: false }).await;
         self.changed();
     }

@@ -58,11 +58,15 @@ impl Tree {
         self.changed();
     }
 
-    /// Gives an agent a session, unless it has one.
+    /// Gives an agent a session, unless it has one or is closed.
     pub(crate) async fn load(&self, node: &Arc<Node>) -> Result<(), TreeError> {
         let mut life = node.life.lock().await;
         if matches!(*life, Life::Resident { .. }) {
             self.touch(node.meta.id);
+            return Ok(());
+        }
+        // Whoever closes it fires this and takes the lock then: a session made now would never be taken away.
+        if node.cancel.is_cancelled() {
             return Ok(());
         }
         let opened = self.0.options.store.open(node.meta.id)?;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agent_graph::Edge;
 use protocol::{AgentName, AgentPath, EventKind, Mail, MailKind, Sandbox};
 use roles::{Role, Workspace};
 use rollout::{EdgeRecord, EdgeStatus, Record, SessionMeta, SpawnedBy};
@@ -110,11 +111,13 @@ impl Tree {
                 task,
             },
         );
-        if self.family().graph.is_reachable(node.meta.id) {
-            self.wake(&node).await;
-        } else {
-            self.shut_late(&node).await;
+        let above = self.family().graph.closed_by(node.meta.id).map(|closed| closed.edge.clone());
+        match above {
+            // Whoever closes somebody above it from now on finds it.
+            None | Some(Edge::Open) => self.wake(&node).await,
+            Some(Edge::Closed { reason }) => self.shut_late(&node, &reason).await,
         }
+        // Also when it has ended already: it was made, and after a crash here the call is answered the same.
         Ok(node)
     }
 

@@ -12,6 +12,9 @@ use crate::checked::one::play::play;
 /// Schedules of each kind for each test: a few seconds in all.
 const ROUNDS: usize = 25;
 
+/// For a race that shows in one schedule of a hundred.
+const RARE: usize = 150;
+
 /// Steps of a pause at most: those of about two turns.
 const LONGEST_PAUSE: u32 = 150;
 
@@ -199,6 +202,64 @@ fn a_close_ends_whoever_is_below_and_whatever_they_do() {
                 scene.ended_below("/root/a");
             }
             scene.finish(if closed { &["/root/a"] } else { &[] }).await;
+        });
+    });
+}
+
+fn parents(path: &str) -> &'static [Deed] {
+    match path {
+        "/root" => &[Deed::Spawn("a"), Deed::Wait],
+        "/root/a" => &[Deed::Spawn("x"), Deed::Spawn("y"), Deed::Wait],
+        _ => &[],
+    }
+}
+
+/// A close comes while a child's file is being written: the child ends with everybody else, not in the next process.
+#[test]
+fn whoever_is_born_below_a_closed_edge_ends_at_once() {
+    play(RARE, || {
+        block_on(async {
+            let (scene, pending) = Scene::new(parents, (2, 4)).await;
+            scene.tree.go().await;
+            let mut changes = scene.tree.0.changes.subscribe();
+            while scene.loads("/root/a") == 0 {
+                changes.changed().await.unwrap();
+            }
+            pause_of(25).await;
+            scene.tree.close(&path("/root/a"), "enough", &By::User).await.unwrap();
+            assert_eq!(pending.answer().await.end.outcome, Outcome::Completed);
+            scene.calm().await;
+            scene.ended_below("/root/a");
+            scene.finish(&["/root/a"]).await;
+        });
+    });
+}
+
+/// A close comes while the agent is being loaded for mail: no session is left behind, and the mail has an end.
+#[test]
+fn a_load_does_not_outlive_a_close() {
+    play(RARE, || {
+        block_on(async {
+            let (scene, pending) = Scene::new(parents, (1, 1)).await;
+            scene.tree.go().await;
+            pending.answer().await;
+            scene.tree.send(&path("/root"), "you", true).await.unwrap().answer().await;
+            scene.calm().await;
+            let client = spawn({
+                let tree = scene.tree.clone();
+                async move {
+                    if let Ok(pending) = tree.send(&path("/root/a"), "more", true).await {
+                        pending.answer().await;
+                    }
+                }
+            });
+            // The load is a few steps away.
+            pause_of(4).await;
+            scene.tree.close(&path("/root/a"), "enough", &By::User).await.unwrap();
+            client.await.unwrap();
+            scene.calm().await;
+            scene.ended_below("/root/a");
+            scene.finish(&["/root/a"]).await;
         });
     });
 }
