@@ -128,13 +128,15 @@ impl Tree {
             self.expire_once(node).await
         };
         // What else lies there is not overdue, and an interrupt would leave it until somebody came.
-        if interrupted && node.inbox.lock().wakes() {
-            self.wake(node).await;
+        for node in interrupted {
+            if node.inbox.lock().wakes() {
+                self.wake(&node).await;
+            }
         }
     }
 
-    /// Whether a turn was interrupted for it.
-    async fn expire_once(&self, node: &Arc<Node>) -> bool {
+    /// Whose turn, or start of one, was interrupted for it.
+    async fn expire_once(&self, node: &Arc<Node>) -> Vec<Arc<Node>> {
         let overdue = node.facts().tasks.overdue(now());
         let mut untaken = Vec::new();
         let mut taken = None;
@@ -146,28 +148,32 @@ impl Tree {
                 None => taken = taken.or(Some((id, deadline))),
             }
         }
-        self.end_untaken(node, untaken).await;
-        let Some((id, deadline)) = taken else { return false };
+        let called_off = self.end_untaken(node, untaken).await;
+        let mut interrupted: Vec<Arc<Node>> = called_off.then(|| Arc::clone(node)).into_iter().collect();
+        let Some((id, deadline)) = taken else { return interrupted };
         if !node.is_busy() {
             // Its end is on its way, or nobody can write it.
             node.facts().tasks.ended(id);
-            return false;
+            return interrupted;
         }
         let reason = TaskEnd::expired(deadline, None).reason.unwrap_or_default();
         life::interrupt(node, Stop { outcome: Outcome::Interrupted, reason, goes_on: false }).await;
         node.facts().tasks.ended(id);
-        self.call_off_below(node).await;
-        true
+        interrupted.push(Arc::clone(node));
+        interrupted.extend(self.call_off_below(node).await);
+        interrupted
     }
 
-    /// Interrupts those below an agent that work only for it, or for others of whom that is true.
-    async fn call_off_below(&self, node: &Arc<Node>) {
+    /// Interrupts those below an agent that work only for it, or for others of whom that is true. Answers who they are:
+    /// somebody else may give one of them work at the same moment.
+    async fn call_off_below(&self, node: &Arc<Node>) -> Vec<Arc<Node>> {
         let reason = format!(
             "interrupted: the deadline of {} passed, who gave this task or had it from above",
             node.address.path
         );
         let end = TaskEnd { outcome: Outcome::Interrupted, text: None, reason: Some(reason.clone()) };
         let mut givers = HashSet::from([node.meta.id]);
+        let mut interrupted = Vec::new();
         let below = self.family().graph.descendants(node.meta.id, Filter::Open);
         // By depth, so that whoever gave a task comes before whoever has it.
         for child in below.into_iter().filter_map(|thread| self.node(thread)) {
@@ -181,13 +187,16 @@ impl Tree {
             self.end_untaken(&child, untaken).await;
             let stop = Stop { outcome: Outcome::Interrupted, reason: reason.clone(), goes_on: false };
             life::interrupt(&child, stop).await;
+            interrupted.push(child);
         }
+        interrupted
     }
 
-    /// Ends tasks that were withdrawn before any turn took them in: each has exactly one result.
-    async fn end_untaken(&self, node: &Arc<Node>, untaken: Vec<(Mail, TaskEnd)>) {
+    /// Ends tasks that were withdrawn before any turn took them in: each has exactly one result. Answers whether a start
+    /// was called off because nothing was left to begin.
+    async fn end_untaken(&self, node: &Arc<Node>, untaken: Vec<(Mail, TaskEnd)>) -> bool {
         if untaken.is_empty() {
-            return;
+            return false;
         }
         let done = |(mail, end): &(Mail, TaskEnd)| TaskDone {
             task: mail.id,
@@ -203,7 +212,7 @@ impl Tree {
             let message = format!("the end of a task of {} could not be written: {error}", node.address.path);
             let hints = vec!["free space or repair the disk: it is tried again".to_owned()];
             self.0.bus.emit(&node.address, EventKind::Error { message, hints });
-            return;
+            return false;
         }
         for (mail, end) in &untaken {
             let reason = end.reason.as_deref().unwrap_or_default();
@@ -219,7 +228,7 @@ impl Tree {
                 facts.last_end = tasks.first().map(|done| done.end.clone());
             }
         }
-        let Some(end) = tasks.first().map(|done| done.end.clone()) else { return };
+        let Some(end) = tasks.first().map(|done| done.end.clone()) else { return false };
         let report = TurnReport {
             turn: TurnId::new(),
             end,
@@ -230,7 +239,7 @@ impl Tree {
             fault: None,
         };
         self.settle(node, report).await;
-        self.rest_without_task(node).await;
+        self.rest_without_task(node).await
     }
 
     async fn write_ends(&self, node: &Node, records: &[Record]) -> Result<(), TreeError> {
@@ -238,13 +247,15 @@ impl Tree {
         Ok(())
     }
 
-    /// An agent that has nothing to begin any more gives up its place in the queue, and stands as before.
-    async fn rest_without_task(&self, node: &Arc<Node>) {
+    /// An agent that has nothing to begin any more gives up its place in the queue, and stands as before. Answers
+    /// whether it had one.
+    async fn rest_without_task(&self, node: &Arc<Node>) -> bool {
         let nothing = {
             let mailbox = node.inbox.lock();
             mailbox.phase().is_none() && !mailbox.wakes()
         };
-        if nothing && node.is_busy() {
+        let queued = nothing && node.is_busy();
+        if queued {
             let reason = "there is nothing to begin any more".to_owned();
             life::interrupt(node, Stop { outcome: Outcome::Interrupted, reason, goes_on: false }).await;
         }
@@ -260,6 +271,7 @@ impl Tree {
             self.0.bus.emit(&node.address, event);
         }
         self.changed();
+        queued
     }
 }
 
