@@ -23,6 +23,8 @@ pub(crate) mod deadline;
 pub(crate) mod error;
 #[path = "checked/fork.rs"]
 pub(crate) mod fork;
+#[path = "grant.rs"]
+pub(crate) mod grant;
 #[path = "life.rs"]
 pub(crate) mod life;
 #[path = "node.rs"]

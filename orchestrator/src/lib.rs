@@ -10,6 +10,7 @@ mod deadline;
 mod desk;
 mod error;
 mod fork;
+mod grant;
 mod life;
 mod node;
 mod options;
