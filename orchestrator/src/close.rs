@@ -97,6 +97,8 @@ impl Tree {
         self.0.bus.emit(&node.address, EventKind::AgentClosed { reason: reason.to_owned() });
         let reason = format!("closed by {}: {reason}", by.name());
         let stop = Stop { outcome: Outcome::Closed, reason, goes_on: false };
+        // All at once, so that nobody works on while another one's tools wind down.
+        futures::future::join_all(subtree.iter().map(|node| life::interrupt(node, stop.clone()))).await;
         for node in &subtree {
             self.shut(node, &stop).await;
         }

@@ -31,6 +31,13 @@ pub struct Stop {
     pub goes_on: bool,
 }
 
+impl Stop {
+    /// The process that drives the tree is about to end.
+    pub(crate) fn of_the_tree() -> Self {
+        Self { outcome: Outcome::Interrupted, reason: "the tree was interrupted".to_owned(), goes_on: true }
+    }
+}
+
 /// The agent has a turn, or mail that wakes it, and stays resident.
 #[derive(Debug, thiserror::Error)]
 #[error("the agent is working")]
@@ -118,7 +125,7 @@ impl Owner {
                 ended = ended(&mut self.turn) => self.turn_ended(ended).await,
                 () = self.cancel.cancelled(), if open => {
                     open = false;
-                    self.interrupt(Stop { outcome: Outcome::Interrupted, reason: "the tree was interrupted".into(), goes_on: true }, None);
+                    self.interrupt(Stop::of_the_tree(), None);
                 },
                 op = queue.recv(), if open => match op {
                     Some(Op::Wake { reply }) => {

@@ -39,11 +39,8 @@ pub(crate) async fn run_task(core: &mut Core, stopped: &Stopped, cancel: &Cancel
         Ok(Turned::Ended) => completed(core.last_words()),
         Ok(Turned::Interrupted) => {
             let stop = stopped.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let stop = stop.unwrap_or_else(|| Stop {
-                outcome: Outcome::Interrupted,
-                reason: "interrupted".to_owned(),
-                goes_on: false,
-            });
+            // Nobody named this turn, so the whole tree is being ended, and its token has fired first.
+            let stop = stop.unwrap_or_else(Stop::of_the_tree);
             broken |= core.record_item(turn, TurnAborted.item(), None).is_err();
             goes_on = stop.goes_on;
             TaskEnd { outcome: stop.outcome, text: core.partial_words(), reason: Some(stop.reason) }

@@ -132,3 +132,26 @@ async fn the_end_of_the_tree_interrupts_and_ends_the_loop() {
     assert!(!bench.interrupt().await);
     bench.finish().await;
 }
+
+/// The tree's token reaches the turn by itself, before or after the agent's loop has seen it: a resume goes on with the
+/// task either way.
+#[tokio::test]
+async fn what_the_end_of_the_tree_cuts_off_goes_on() {
+    for _ in 0..20 {
+        let [sampled, never] = [Gate::new(), Gate::new()];
+        let bench = Bench::new(vec![vec![Step::Wait(sampled.clone(), never)]], vec![]).await;
+        let task = bench.task("one").await;
+        sampled.opened().await;
+        bench.end().await;
+        let ends: Vec<(protocol::TaskId, bool, Option<String>)> = bench
+            .records()
+            .into_iter()
+            .filter_map(|record| match record {
+                rollout::Record::TaskDone(done) => Some((done.task, done.goes_on, done.end.reason)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(ends, [(task, true, Some("the tree was interrupted".to_owned()))]);
+        bench.finish().await;
+    }
+}
