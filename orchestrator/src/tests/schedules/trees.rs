@@ -351,3 +351,33 @@ fn a_deadline_ends_its_task_once() {
         });
     });
 }
+
+/// A deadline calls off whoever works for it while somebody else gives one of them work: that is done.
+#[test]
+fn whoever_is_called_off_goes_on_with_other_work() {
+    play(RARE, || {
+        block_on(async {
+            let (scene, pending) = Scene::new(hasty, (1, 3)).await;
+            scene.tree.go().await;
+            let mut changes = scene.tree.0.changes.subscribe();
+            while scene.tree.at(&path("/root/a/x")).is_err() {
+                changes.changed().await.unwrap();
+            }
+            let client = spawn({
+                let tree = scene.tree.clone();
+                async move {
+                    pause_of(30).await;
+                    tree.send(&path("/root/a/x"), "more", true).await.unwrap().answer().await;
+                }
+            });
+            let node = scene.tree.at(&path("/root/a")).unwrap();
+            node.facts().tasks.hasten();
+            scene.tree.expire(&node).await;
+            client.await.unwrap();
+            pending.answer().await;
+            scene.calm().await;
+            scene.nobody_sleeps_over_mail();
+            scene.finish(&[]).await;
+        });
+    });
+}
