@@ -1,8 +1,9 @@
 //! A tree once more, from the very same files, on a checker's locks and tasks.
 //!
 //! Everything that decides who runs, who is in memory and who gets what mail is as it ships: the tree, its queue for
-//! slots, loading and unloading, spawning, mail, closing; and below it the loop of an agent, from the other crate's
-//! files. Not as they ship are files (in memory), samples (played), the mirror and forks (none).
+//! slots, loading and unloading, spawning, mail, closing, budgets, deadlines; and below it the loop of an agent, from the
+//! other crate's files. Not as they ship are files (in memory), samples (played), time (it never passes; a test says when
+//! a deadline is there), the mirror and forks (none).
 
 #![allow(
     clippy::duplicate_mod,

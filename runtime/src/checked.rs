@@ -1,8 +1,8 @@
 //! An agent's loop once more, from the very same files, on a checker's locks and tasks.
 //!
 //! Everything between the mailbox and the file is as it ships: the inbox, the loop, the task, the passes of a turn, the
-//! one way into a context. Not as they ship are the file, which is in memory, and a sample, which says a word or makes a
-//! call and waits in between.
+//! one way into a context, what a request asks of the accounts. Not as they ship are the file, which is in memory, and a
+//! sample, which says a word or makes a call and waits in between.
 
 #![allow(
     clippy::duplicate_mod,

@@ -36,7 +36,7 @@ impl<T> AsyncMutex<T> {
 
 /// No time passes.
 pub(crate) async fn sleep(_: Duration) {
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// Nothing follows the rollouts.
