@@ -343,7 +343,10 @@ impl Scene {
             for record in file.records() {
                 match record {
                     Record::Mail(mail) if mail.kind.is_task() => *given.entry(mail.id).or_default() += 1,
-                    Record::TaskDone(done) => *given.entry(done.task).or_default() -= 1,
+                    Record::TaskDone(done) => {
+                        assert!(!done.goes_on, "{path}: nothing was cut off by the end of the tree");
+                        *given.entry(done.task).or_default() -= 1;
+                    }
                     _ => {}
                 }
             }
