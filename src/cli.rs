@@ -85,10 +85,10 @@ pub(crate) struct Common {
     /// Agents that are in memory at once; more sleep on disk (default: 64)
     #[arg(long, global = true, value_name = "N", help_heading = SETTINGS)]
     pub(crate) max_resident: Option<u64>,
-    /// Tokens that the tree may use; this version cannot keep that and refuses it
+    /// Tokens that the whole tree may use; the request that would go beyond it is not sent
     #[arg(long, global = true, value_name = "N", help_heading = SETTINGS)]
     pub(crate) budget_tokens: Option<u64>,
-    /// US dollars that the tree may use; this version cannot keep that and refuses it
+    /// US dollars that the whole tree may use, by the prices in `[models."NAME"]`
     #[arg(long, global = true, value_name = "X", help_heading = SETTINGS)]
     pub(crate) budget_usd: Option<f64>,
     /// Any key of the configuration, for example `-c max_depth=2`

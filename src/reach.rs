@@ -92,7 +92,10 @@ pub(crate) async fn reach(setting: &Setting, options: &Options, id: TreeId) -> R
             Err(error) => return Err(error.into()),
         };
         match connect(setting, id, &hint).await {
-            Ok(client) => return Ok(Reached::Other(client)),
+            Ok(client) => {
+                passed_over(setting, &hint);
+                return Ok(Reached::Other(client));
+            }
             Err(error) => last = Some((hint, error)),
         }
         tokio::time::sleep(PAUSE).await;
@@ -108,6 +111,29 @@ pub(crate) async fn reach(setting: &Setting, options: &Options, id: TreeId) -> R
         Some((_, error)) => failure.hint(error.to_string()),
         None => failure,
     })
+}
+
+/// Says, once, which flags change nothing because another process drives the tree.
+fn passed_over(setting: &Setting, owner: &OwnerHint) {
+    static SAID: std::sync::Once = std::sync::Once::new();
+    let common = &setting.common;
+    let given = [
+        ("--model", common.model.is_some()),
+        ("--max-running", common.max_running.is_some()),
+        ("--max-resident", common.max_resident.is_some()),
+        ("--budget-tokens", common.budget_tokens.is_some()),
+        ("--budget-usd", common.budget_usd.is_some()),
+    ];
+    let given: Vec<&str> = given.into_iter().filter_map(|(flag, set)| set.then_some(flag)).collect();
+    if !given.is_empty() {
+        SAID.call_once(|| {
+            let flags = given.join(", ");
+            output::note(&format!(
+                "warning: process {} drives this tree as it began: {flags} changes nothing",
+                owner.pid
+            ));
+        });
+    }
 }
 
 /// The time that an owner which lets go of its tree is given.

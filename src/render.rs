@@ -182,6 +182,7 @@ fn many(count: u64, what: &str) -> String {
 fn told(agent: &Found) -> String {
     let mut parts = vec![match (agent.status, agent.last) {
         (_, Some(Outcome::OverBudget)) => "stopped by its budget".to_owned(),
+        (_, Some(Outcome::Completed)) if agent.cut.in_turn => "finished; an earlier task was cut off".to_owned(),
         _ if agent.cut.in_turn => "cut off in the middle of a turn".to_owned(),
         (Status::Pending, None) => "not begun".to_owned(),
         (Status::Pending, Some(_)) => "has a task that is not begun".to_owned(),

@@ -21,8 +21,6 @@ pub(crate) enum Among {
     Used,
     /// Those that are archived.
     Archived,
-    /// All.
-    All,
 }
 
 impl Setting {
@@ -144,15 +142,14 @@ impl Setting {
 /// The newest of those that are meant.
 fn newest(heads: Vec<TreeHead>, among: Among) -> Result<TreeHead, Failure> {
     let none = match (among, heads.is_empty()) {
-        (Among::Used | Among::All, true) => Failure::usage("there is no tree yet").hint("`agent run \"…\"` makes one"),
+        (Among::Used, true) => Failure::usage("there is no tree yet").hint("`agent run \"…\"` makes one"),
         (Among::Archived, _) => Failure::usage("no tree is archived").hint("`agent archive ID` archives one"),
-        (Among::Used | Among::All, false) => Failure::usage("every tree is archived")
+        (Among::Used, false) => Failure::usage("every tree is archived")
             .hint("`agent list --archived` lists them, `agent unarchive ID` brings one back"),
     };
     let meant = |head: &TreeHead| match among {
         Among::Used => !head.archived,
         Among::Archived => head.archived || head.partly,
-        Among::All => true,
     };
     heads.into_iter().find(meant).ok_or(none)
 }

@@ -55,7 +55,7 @@ impl Tree {
         let before = node.facts().status;
         let reason = format!("interrupted by {}", by.name());
         let waiting = node.pending();
-        let stop = Stop { outcome: Outcome::Interrupted, reason: reason.clone(), goes_on: false };
+        let stop = Stop { outcome: Outcome::Interrupted, reason: reason.clone(), goes_on: false, only: Vec::new() };
         life::interrupt(&node, stop).await;
         self.kept(&node, &waiting, &format!("{reason} before it took this in; it is kept for its next turn"));
         Ok(before)
@@ -96,7 +96,7 @@ impl Tree {
         }
         self.0.bus.emit(&node.address, EventKind::AgentClosed { reason: reason.to_owned() });
         let reason = format!("closed by {}: {reason}", by.name());
-        let stop = Stop { outcome: Outcome::Closed, reason, goes_on: false };
+        let stop = Stop { outcome: Outcome::Closed, reason, goes_on: false, only: Vec::new() };
         // All at once, so that nobody works on while another one's tools wind down.
         futures::future::join_all(subtree.iter().map(|node| life::interrupt(node, stop.clone()))).await;
         for node in &subtree {
@@ -110,7 +110,7 @@ impl Tree {
     pub(crate) async fn shut_late(&self, node: &Arc<Node>, why: &str) {
         node.inbox.lock().shut();
         let reason = format!("an agent above it was closed while it was spawned: {why}");
-        self.shut(node, &Stop { outcome: Outcome::Closed, reason, goes_on: false }).await;
+        self.shut(node, &Stop { outcome: Outcome::Closed, reason, goes_on: false, only: Vec::new() }).await;
         self.changed();
     }
 

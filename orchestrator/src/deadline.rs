@@ -58,6 +58,13 @@ impl Tasks {
         self.0.values().filter_map(|task| task.deadline).min()
     }
 
+    /// When whoever works for this agent has to end at the latest: with the last of its tasks, if all of them have a
+    /// deadline. A command that is to end by then would wait for those below it otherwise.
+    pub(crate) fn bound(&self) -> Option<Timestamp> {
+        let all = self.0.values().map(|task| task.deadline);
+        all.reduce(|a, b| a.zip(b).map(|(a, b)| a.max(b))).flatten()
+    }
+
     /// Lets the time that is left pass at once.
     #[cfg(test)]
     pub(crate) fn hasten(&mut self) {
@@ -77,6 +84,11 @@ impl Tasks {
         let for_them = |task: &Given| task.giver.is_some_and(|giver| givers.contains(&giver));
         !self.0.is_empty() && self.0.values().all(for_them)
     }
+}
+
+/// The earlier of the two.
+pub(crate) fn earlier(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
+    a.into_iter().chain(b).min()
 }
 
 impl Tree {
@@ -140,12 +152,16 @@ impl Tree {
         let overdue = node.facts().tasks.overdue(now());
         let mut untaken = Vec::new();
         let mut taken = None;
+        let mut only = Vec::new();
         for (id, deadline) in overdue {
             // Under one lock with taking it in: it ends in a turn, or without one.
             let withdrawn = node.inbox.lock().withdraw(id);
             match withdrawn {
                 Some(mail) => untaken.push((mail, TaskEnd::expired_unbegun(deadline))),
-                None => taken = taken.or(Some((id, deadline))),
+                None => {
+                    taken = taken.or(Some((id, deadline)));
+                    only.push(id);
+                }
             }
         }
         let called_off = self.end_untaken(node, untaken).await;
@@ -157,7 +173,7 @@ impl Tree {
             return interrupted;
         }
         let reason = TaskEnd::expired(deadline, None).reason.unwrap_or_default();
-        life::interrupt(node, Stop { outcome: Outcome::Interrupted, reason, goes_on: false }).await;
+        life::interrupt(node, Stop { outcome: Outcome::Interrupted, reason, goes_on: false, only }).await;
         node.facts().tasks.ended(id);
         interrupted.push(Arc::clone(node));
         interrupted.extend(self.call_off_below(node).await);
@@ -185,7 +201,7 @@ impl Tree {
             let untaken = pending.filter_map(|mail| child.inbox.lock().withdraw(mail.id));
             let untaken = untaken.map(|mail| (mail, end.clone())).collect();
             self.end_untaken(&child, untaken).await;
-            let stop = Stop { outcome: Outcome::Interrupted, reason: reason.clone(), goes_on: false };
+            let stop = Stop { outcome: Outcome::Interrupted, reason: reason.clone(), goes_on: false, only: Vec::new() };
             life::interrupt(&child, stop).await;
             interrupted.push(child);
         }
@@ -257,7 +273,8 @@ impl Tree {
         let queued = nothing && node.is_busy();
         if queued {
             let reason = "there is nothing to begin any more".to_owned();
-            life::interrupt(node, Stop { outcome: Outcome::Interrupted, reason, goes_on: false }).await;
+            life::interrupt(node, Stop { outcome: Outcome::Interrupted, reason, goes_on: false, only: Vec::new() })
+                .await;
         }
         let stands = {
             let mut facts = node.facts();

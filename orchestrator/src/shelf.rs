@@ -10,7 +10,7 @@
 //! The root goes last into the archive and comes first out of it. So an archived root means that all of the tree is,
 //! and both ways broken off look the same: the root in use, some below it archived.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use mirror::Mirror;
 use protocol::{ThreadId, TreeId};
@@ -99,6 +99,10 @@ pub async fn unarchive(store: &Store, mirror: &Mirror, owner: &OwnerHint, id: Tr
     known(store, id)?;
     let _lock = store.lock(id, owner)?;
     let pieces = known(store, id)?;
+    // One that does not even begin as a rollout is an agent's all the same, and a tree without it must not be driven.
+    if let Some(lost) = unreadable(store, mirror, id)?.into_iter().find(|problem| rollout::is_packed(&problem.file)) {
+        return Err(rollout::Error::Damaged { file: lost.file.to_path_buf(), why: lost.why }.into());
+    }
     let archived = pieces.pieces.iter().filter(|piece| piece.is_archived());
     archived
         .filter_map(|piece| piece.packed.as_ref())
@@ -138,7 +142,9 @@ pub async fn delete(options: &Options, id: TreeId) -> Result<Shelved, TreeError>
     }
     store.begin_deleting(id)?;
     pieces.pieces.iter().rev().try_for_each(|piece| store.remove_piece(piece))?;
+    let lost = unreadable(store, mirror, id)?;
     let scraps = pieces.scraps.iter().chain(pieces.damaged.iter().map(|facts| &facts.file));
+    let scraps = scraps.chain(lost.iter().map(|problem| &problem.file)).collect::<BTreeSet<_>>();
     scraps.into_iter().try_for_each(|file| store.remove_scrap(file))?;
     store.settle(&pieces)?;
     match mirror.forget(id).await {
@@ -156,6 +162,12 @@ pub async fn delete(options: &Options, id: TreeId) -> Result<Shelved, TreeError>
         changed: true,
         problems,
     })
+}
+
+/// Files that cannot be read and that, as the mirror remembers, are agents' of this tree.
+fn unreadable(store: &Store, mirror: &Mirror, id: TreeId) -> Result<Vec<rollout::Problem>, TreeError> {
+    let problems = mirror.catalogue(store, Some(id))?.problems;
+    Ok(problems.into_iter().filter(|problem| problem.tree == Some(id) && store.disk().exists(&problem.file)).collect())
 }
 
 /// Ends what a crash left running.

@@ -10,6 +10,7 @@ use stdx::{Timestamp, one_line};
 use tool_api::Invocation;
 
 use super::TreeError;
+use super::deadline::earlier;
 use super::fork::{Turns, forked};
 use super::node::Node;
 use super::post::whole_body;
@@ -89,7 +90,7 @@ impl Tree {
             answers: None,
             outcome: None,
             continues: None,
-            deadline: wanted.deadline,
+            deadline: earlier(wanted.deadline, parent.facts().tasks.bound()),
         };
         mailbox::check_new(mail.kind, &mail.from, &mail.to, &mail.body)?;
         let opened =

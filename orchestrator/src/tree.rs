@@ -344,7 +344,7 @@ impl Tree {
     /// Interrupts every turn and waits until they have ended. The tree can go on afterwards, and a resume can go on with
     /// what broke off.
     pub async fn interrupt_all(&self, reason: &str) {
-        let stop = Stop { outcome: Outcome::Interrupted, reason: reason.to_owned(), goes_on: true };
+        let stop = Stop { outcome: Outcome::Interrupted, reason: reason.to_owned(), goes_on: true, only: Vec::new() };
         let nodes = self.nodes();
         let all = nodes.iter().map(|node| life::interrupt(node, stop.clone()));
         futures::future::join_all(all).await;

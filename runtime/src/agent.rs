@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use protocol::{EventKind, Outcome, TaskEnd, TurnId, Usage};
+use protocol::{EventKind, Outcome, TaskEnd, TaskId, TurnId, Usage};
 use rollout::State;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -29,12 +29,20 @@ pub struct Stop {
     pub reason: String,
     /// Whether the work itself is still wanted: the process ends, not the task. A resume can go on with it.
     pub goes_on: bool,
+    /// The tasks that it is about; all of the turn's when there is none. What else the turn had taken in is cut off with
+    /// them, and a resume can go on with it.
+    pub only: Vec<TaskId>,
 }
 
 impl Stop {
     /// The process that drives the tree is about to end.
     pub(crate) fn of_the_tree() -> Self {
-        Self { outcome: Outcome::Interrupted, reason: "the tree was interrupted".to_owned(), goes_on: true }
+        Self {
+            outcome: Outcome::Interrupted,
+            reason: "the tree was interrupted".to_owned(),
+            goes_on: true,
+            only: Vec::new(),
+        }
     }
 }
 

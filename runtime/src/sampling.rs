@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::calls::Calls;
 use crate::core::{Core, EngineError};
 use crate::limits::MAX_CALLS;
-use crate::spend::{self, Bill, Held, Room};
+use crate::spend::{self, Bill, Held, OverBudget, Room};
 
 /// What one sample came to.
 pub(crate) enum Sampled {
@@ -24,7 +24,7 @@ pub(crate) enum Sampled {
     /// The provider failed for good; all calls are answered.
     Failed(ModelError),
     /// The budget does not allow the request, or cut the reply short; all calls are answered.
-    OverBudget(String),
+    OverBudget(OverBudget),
 }
 
 /// How one stream ended.
@@ -71,7 +71,7 @@ async fn attempts(
                 Room::Refused(refusal @ Refusal::NoPrice { .. }) => {
                     return Ok(Sampled::Failed(no_price(core, &refusal)));
                 }
-                Room::Refused(refusal) => return Ok(Sampled::OverBudget(refusal.to_string())),
+                Room::Refused(refusal) => return Ok(Sampled::OverBudget(refusal.into())),
             }
         }
         let mut calls = Calls::new(turn, cancel.child_token());
@@ -222,8 +222,9 @@ fn no_price(core: &Core, refusal: &Refusal) -> ModelError {
     }
 }
 
-fn cut_off(most: u64) -> String {
-    format!("the reply was cut off at {most} tokens of output: the budget had no more left")
+fn cut_off(most: u64) -> OverBudget {
+    let reason = format!("the reply was cut off at {most} tokens of output: the budget had no more left");
+    OverBudget { reason, of_the_tree: true }
 }
 
 fn early_end() -> ModelError {

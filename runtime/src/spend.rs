@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use budget::{Refusal, Reservation, remind};
+use budget::{Refusal, Reservation, Scope, remind};
 use model::ErrorKind;
 use protocol::{Item, ItemKind, Role, TurnId, Usage};
 use rollout::{Record, UsageRecord, UsageStage};
@@ -23,6 +23,24 @@ pub(crate) enum Room {
     Refused(Refusal),
     /// The turn was interrupted while it waited for others to settle.
     Interrupted,
+}
+
+/// Why a budget ended a turn.
+pub(crate) struct OverBudget {
+    pub(crate) reason: String,
+    /// Whether it is the whole tree's: then nobody of it works any more, and with more the task can go on. Of any other
+    /// the giver has heard, and decides.
+    pub(crate) of_the_tree: bool,
+}
+
+impl From<Refusal> for OverBudget {
+    fn from(refusal: Refusal) -> Self {
+        let scope = match &refusal {
+            Refusal::Tokens { scope, .. } | Refusal::Money { scope, .. } | Refusal::NoPrice { scope } => Some(scope),
+            Refusal::Busy => None,
+        };
+        Self { of_the_tree: scope.is_none_or(|scope| *scope == Scope::Tree), reason: refusal.to_string() }
+    }
 }
 
 /// What a request that has ended cost.
@@ -140,7 +158,7 @@ fn input(core: &Core) -> u64 {
     let items = core.transcript.items();
     let counted = if core.window_used == 0 { 0 } else { core.counted.min(items.len()) };
     let tools = if core.window_used == 0 { core.setup.head.tools.len() } else { 0 };
-    core.window_used + tokens(bytes(items.get(counted..).unwrap_or_default()) + tools)
+    core.window_used.saturating_add(tokens(bytes(items.get(counted..).unwrap_or_default()) + tools))
 }
 
 /// How many items the server has seen or made when it last counted, of an agent that was read back: all up to the last
@@ -212,7 +230,7 @@ mod tests {
 
     #[test]
     fn what_was_told_is_found_again() {
-        let standing = |percent| budget::Standing { scope: budget::Scope::Tree, percent, used: "1 of 2".to_owned() };
+        let standing = |percent| budget::Standing { scope: Scope::Tree, percent, used: "1 of 2".to_owned() };
         let note = |level| BudgetReminder { level, standing: standing(level - 1) }.item();
         let other = Item::message(Role::User, "Less than 50 % of it");
         assert_eq!(told(std::slice::from_ref(&other)), None);

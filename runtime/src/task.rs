@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use model::ModelError;
-use protocol::{EventKind, Outcome, TaskEnd, TurnId, Usage};
+use protocol::{EventKind, Outcome, TaskEnd, TaskId, TurnId, Usage};
 use rollout::{EventRecord, Record, TaskDone, TurnEnd};
 use tokio_util::sync::CancellationToken;
 
@@ -35,6 +35,7 @@ pub(crate) async fn run_task(core: &mut Core, stopped: &Stopped, cancel: &Cancel
     let mut fault = None;
     let mut broken = false;
     let mut goes_on = false;
+    let mut only: Vec<TaskId> = Vec::new();
     let end = match result {
         Ok(Turned::Ended) => completed(core.last_words()),
         Ok(Turned::Interrupted) => {
@@ -43,6 +44,7 @@ pub(crate) async fn run_task(core: &mut Core, stopped: &Stopped, cancel: &Cancel
             let stop = stop.unwrap_or_else(Stop::of_the_tree);
             broken |= core.record_item(turn, TurnAborted.item(), None).is_err();
             goes_on = stop.goes_on;
+            only = stop.only.clone();
             TaskEnd { outcome: stop.outcome, text: core.partial_words(), reason: Some(stop.reason) }
         }
         Ok(Turned::Failed(error)) => {
@@ -50,10 +52,9 @@ pub(crate) async fn run_task(core: &mut Core, stopped: &Stopped, cancel: &Cancel
             fault = Some(Fault { kind: error.kind, hints: error.hints });
             end
         }
-        Ok(Turned::OverBudget(reason)) => {
-            // With a larger budget a resume can go on with it.
-            goes_on = true;
-            TaskEnd { outcome: Outcome::OverBudget, text: core.partial_words(), reason: Some(reason) }
+        Ok(Turned::OverBudget(over)) => {
+            goes_on = over.of_the_tree;
+            TaskEnd { outcome: Outcome::OverBudget, text: core.partial_words(), reason: Some(over.reason) }
         }
         Err(error) => {
             broken = true;
@@ -69,7 +70,7 @@ pub(crate) async fn run_task(core: &mut Core, stopped: &Stopped, cancel: &Cancel
             giver: task.mail.from.clone(),
             end: end.clone(),
             continues: task.mail.continues,
-            goes_on,
+            goes_on: goes_on || !(only.is_empty() || only.contains(&task.id())),
         })
         .collect();
     let written = write_end(core, turn, &end, &tasks).await;

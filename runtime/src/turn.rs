@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::core::{Core, EngineError};
 use super::sampling::{Sampled, sample};
+use super::spend::OverBudget;
 
 /// How a pass of a turn ended.
 pub(crate) enum Turned {
@@ -16,7 +17,7 @@ pub(crate) enum Turned {
     /// The provider failed for good.
     Failed(ModelError),
     /// The budget does not allow the next request, or did not allow the whole of the last reply.
-    OverBudget(String),
+    OverBudget(OverBudget),
 }
 
 /// Runs one pass. `input` enters the context first; the mailbox holds back everything else until it was sampled.
@@ -33,7 +34,7 @@ pub(crate) async fn run_turn(
         match sample(core, turn, cancel).await? {
             Sampled::Interrupted => return Ok(Turned::Interrupted),
             Sampled::Failed(error) => return Ok(Turned::Failed(error)),
-            Sampled::OverBudget(reason) => return Ok(Turned::OverBudget(reason)),
+            Sampled::OverBudget(over) => return Ok(Turned::OverBudget(over)),
             Sampled::Ended { follow_up: true } => core.setup.inbox.lock().follow_up(),
             Sampled::Ended { follow_up: false } => {
                 if !core.setup.inbox.lock().has_pending() {

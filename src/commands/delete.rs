@@ -68,7 +68,7 @@ fn chosen(setting: &Setting, args: &Delete) -> Result<Vec<Doomed>, Failure> {
         }
     }
     if trees.is_empty() || !words.is_empty() {
-        let heads = setting.named_trees(&words, Among::All)?;
+        let heads = setting.named_trees(&words, Among::Used)?;
         trees.extend(heads.into_iter().map(|head| Doomed { id: head.tree, head: Some(head) }));
     }
     if trees.is_empty() {

@@ -186,12 +186,21 @@ pub(super) fn tell(tree: TreeId, end: &TaskEnd, hints: Vec<String>, code: u8, js
     let mut failure = Failure::internal(said);
     failure.hints = hints;
     output::failure(&match end.outcome {
-        Outcome::OverBudget => failure.hint(format!(
-            "with more it goes on: agent resume --tree {tree} --continue --budget-tokens N (or --budget-usd X)"
-        )),
+        Outcome::OverBudget => failure.hint(more(tree, reason)),
         Outcome::Closed => failure.hint(format!("the tree as it is now: agent tree --tree {tree}")),
         _ => failure.hint(format!("the tree is kept: agent resume --tree {tree} \"…\"")),
     });
+}
+
+/// What to do when a budget is used up. Whose it is stands in the reason.
+fn more(tree: TreeId, reason: &str) -> String {
+    if reason.contains("everybody below it is used up") {
+        "the budget is that of its role: raise it in the role's file, then give it the task again".to_owned()
+    } else if reason.contains(" alone is used up") {
+        format!("give it more and the task again: agent resume --tree {tree} -c agent_budget_tokens=N \"…\"")
+    } else {
+        format!("with more it goes on: agent resume --tree {tree} --continue --budget-tokens N (or --budget-usd X)")
+    }
 }
 
 async fn show(mut events: UnboundedReceiver<Arc<TreeEvent>>, json: bool, colour: bool, live: bool) {

@@ -116,6 +116,11 @@ fn show(setting: &Setting, report: &Report, listing: &frontend::Listing) -> Resu
         super::tree::json(listing)
     } else {
         output::answer(&stands);
+        if report.agents.iter().any(|agent| agent.cut.in_turn) {
+            output::note(
+                "what was cut off goes on with: agent resume --continue (and more budget, where that ended it)",
+            );
+        }
         Ok(())
     }
 }

@@ -1,6 +1,10 @@
 //! Ctrl-C.
 
+use std::time::Duration;
+
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use tokio::time::Instant;
 
 use crate::exit;
 
@@ -8,9 +12,14 @@ use crate::exit;
 /// missed between two waits: the process does not die of them any more.
 pub(super) struct Interrupts {
     signals: Option<[Signal; 3]>,
+    last: Option<Instant>,
     /// A file that may not grow is an error like a full disk, not the end of the process.
     _size: Option<Signal>,
 }
+
+/// Signals that follow one another faster, in 100 ms, are one: `timeout` sends its own to the process and once more to its
+/// group, and nobody presses a key twice in that time.
+const ECHO: Duration = Duration::from_millis(100);
 
 /// SIGXFSZ, which the runtime has no name for.
 const FILE_SIZE: i32 = 25;
@@ -21,18 +30,22 @@ impl Interrupts {
             let [ctrl_c, terminate, hangup] = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
             Ok::<_, std::io::Error>([signal(ctrl_c)?, signal(terminate)?, signal(hangup)?])
         };
-        Self { signals: heard().ok(), _size: signal(SignalKind::from_raw(FILE_SIZE)).ok() }
+        Self { signals: heard().ok(), last: None, _size: signal(SignalKind::from_raw(FILE_SIZE)).ok() }
     }
 
     /// Waits for the next one; for ever where none can be heard.
     pub(super) async fn next(&mut self) {
-        match &mut self.signals {
-            Some([ctrl_c, terminate, hangup]) => tokio::select! {
+        let Some([ctrl_c, terminate, hangup]) = &mut self.signals else { return std::future::pending().await };
+        loop {
+            tokio::select! {
                 _ = ctrl_c.recv() => {}
                 _ = terminate.recv() => {}
                 _ = hangup.recv() => {}
-            },
-            None => std::future::pending().await,
+            }
+            let now = Instant::now();
+            if self.last.replace(now).is_none_or(|last| now - last > ECHO) {
+                return;
+            }
         }
     }
 }

@@ -170,6 +170,7 @@ fn an_interrupt_while_children_finish() {
     let home = home(&server);
     let running = command(&home, &["run", "Hurry"]).spawn();
     running.until_stderr("the root has answered; 1 agent still works");
+    server.wait_until(|seen| seen.iter().any(|request| request.task() == "take your time"));
     running.interrupt();
     let run = running.wait();
     run.assert_code(130);

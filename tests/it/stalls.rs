@@ -189,6 +189,56 @@ fn words_with_a_deadline_that_nobody_comes_to() {
     end(&home, &server, &run);
 }
 
+/// A root that does not wait for those it has given work leaves them no more time than it has.
+#[test]
+fn who_is_not_waited_for_has_no_more_time_than_the_task() {
+    let server = Server::start(|request: &Request| match (has(request, "Lead"), request.replies()) {
+        (true, 0) => spawns(&[("a", "work")]),
+        (true, _) => Reply::new().text("I do not wait."),
+        (false, _) => exec("sleep 1000"),
+    });
+    let home = home(&server);
+    let run = command(&home, &["run", "--deadline", "2s", "Lead"]).run_ok();
+    assert_eq!(run.stdout, "I do not wait.\n");
+    assert_eq!(standings(&home), ["/root open completed", "/root/a open interrupted"]);
+    let mails = [home.rollout("/root"), home.rollout("/root/a")].map(|rollout| rollout.payloads("mail"));
+    assert_eq!(mails[0][0]["deadline"], mails[1][0]["deadline"]);
+    assert!(mails[0][0]["deadline"].is_string());
+    assert_whole(&home);
+    end(&home, &server, &run);
+}
+
+/// Words with a deadline join a turn that has a task without one: both are cut off, and only the first is over.
+#[test]
+fn a_task_beside_one_whose_deadline_passed_can_go_on() {
+    let [heard, never] = [Gate::new(), Gate::new()];
+    let (told, held) = (heard.clone(), never.clone());
+    let server = Server::start(move |request: &Request| match request.replies() {
+        _ if request.heard("You were cut off") => Reply::new().text("all of it"),
+        0 => exec("until [ -e go ]; do sleep 0.01; done"),
+        _ => {
+            told.open();
+            Reply::new().text("never whole").wait_for(&held)
+        }
+    });
+    let home = home(&server);
+    let running = command(&home, &["run", "Long"]).spawn();
+    server.wait_until(|seen| !seen.is_empty());
+    let quick = command(&home, &["send", "--deadline", "4s", "/root", "quick"]).spawn();
+    until("the words", || home.rollout("/root").count("mail") == 2);
+    home.write_work("go", "");
+    heard.wait();
+    quick.wait().assert_code(1);
+    running.wait().assert_code(1);
+    never.open();
+    let goes_on: Vec<serde_json::Value> =
+        home.rollout("/root").payloads("task_done").iter().map(|done| done["goes_on"].clone()).collect();
+    assert_eq!(goes_on, [json!(true), json!(null)]);
+    let run = command(&home, &["resume", "--continue"]).run_ok();
+    assert_eq!(run.stdout, "all of it\n");
+    end(&home, &server, &run);
+}
+
 #[test]
 fn words_that_a_close_leaves_unread_are_said() {
     let server = Play::new()

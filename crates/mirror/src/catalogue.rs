@@ -156,9 +156,11 @@ impl Listing<'_> {
                 if let Some(tree) = self.store.labelled(facts).filter(|tree| self.tree.is_none_or(|of| of == *tree)) {
                     self.catalogue.archived += 1;
                     problem.why += &format!("; it is of the tree {tree}");
+                    problem.tree = Some(tree);
                 }
                 if let Some(SessionMeta { agent_path, session_id, .. }) = row {
                     problem.why += &format!("; it was the rollout of {agent_path} in the tree {session_id}");
+                    problem.tree = Some(*session_id);
                 }
                 self.catalogue.problems.push(problem);
                 return Ok(());
@@ -175,7 +177,7 @@ impl Listing<'_> {
             Err(error) if error.is_shortage() => return Err(error),
             Err(error) => {
                 self.catalogue.archived += usize::from(is_packed(&facts.file));
-                self.catalogue.problems.push(Problem { file: facts.file.clone(), why: error.to_string() });
+                self.catalogue.problems.push(Problem { file: facts.file.clone(), why: error.to_string(), tree: None });
             }
         }
         Ok(())
@@ -193,7 +195,7 @@ impl Listing<'_> {
             self.catalogue.agents.push(Known { summary, trusted });
         } else {
             let why = format!("another file carries the same id {}", facts.thread);
-            self.catalogue.problems.push(Problem { file: facts.file, why });
+            self.catalogue.problems.push(Problem { file: facts.file, why, tree: None });
         }
         first
     }

@@ -44,11 +44,11 @@ pub(crate) fn gone(home: &AbsPath, missing: Vec<Summary>) -> Vec<Problem> {
                 )
             }
         };
-        problems.push(Problem { file, why });
+        problems.push(Problem { file, why, tree: None });
     }
     if more > 0 {
         let why = format!("rollouts of {more} more trees were there and are gone");
-        problems.push(Problem { file: home.join("sessions"), why });
+        problems.push(Problem { file: home.join("sessions"), why, tree: None });
     }
     problems
 }

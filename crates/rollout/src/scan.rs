@@ -57,6 +57,8 @@ pub struct Problem {
     pub file: AbsPath,
     /// Why.
     pub why: String,
+    /// The tree that it belongs to, where something else than itself says so.
+    pub tree: Option<TreeId>,
 }
 
 /// All rollouts by name.
@@ -101,7 +103,11 @@ impl FileFacts {
         let old = stdx::now().millis_since(self.modified) > MAKING;
         (unborn.tree.is_none() && old).then(|| {
             let what = if self.bytes == 0 { "is empty" } else { "breaks off in its first line" };
-            Problem { file: self.file.clone(), why: format!("it {what}, so it is no agent's; it may be deleted") }
+            Problem {
+                file: self.file.clone(),
+                why: format!("it {what}, so it is no agent's; it may be deleted"),
+                tree: None,
+            }
         })
     }
 }
@@ -192,7 +198,7 @@ pub(crate) fn find(disk: &dyn Disk, place: &Place, thread: ThreadId) -> Result<O
         Ok(file.is_some())
     };
     walk(disk, place, &mut each, &mut |path, passed| {
-        if let Some(Problem { file, why }) = problem(path, &passed) {
+        if let Some(Problem { file, why, .. }) = problem(path, &passed) {
             tracing::warn!(%file, why, "passed over");
         }
     })?;
@@ -222,7 +228,7 @@ pub(crate) fn scan(disk: &dyn Disk, place: &Place) -> Result<Scan, Error> {
     scan.heads.sort_by(|a, b| a.file.cmp(&b.file));
     for twin in twins(&mut scan.heads) {
         let why = format!("another file carries the same id {}", twin.meta.id);
-        scan.problems.push(Problem { file: twin.file, why });
+        scan.problems.push(Problem { file: twin.file, why, tree: None });
     }
     Ok(scan)
 }
@@ -232,7 +238,7 @@ fn problem(path: &Path, passed: &Passed) -> Option<Problem> {
         Passed::Folder(error) => format!("it cannot be listed: {}", told(error)),
         Passed::Odd(what) => format!("it is named like a rollout and is {what}; move it away"),
     };
-    AbsPath::new(path).ok().map(|file| Problem { file, why })
+    AbsPath::new(path).ok().map(|file| Problem { file, why, tree: None })
 }
 
 fn facts(thread: ThreadId, entry: Entry) -> Option<FileFacts> {
@@ -259,7 +265,7 @@ pub(crate) fn files(disk: &dyn Disk, place: &Place) -> Result<Files, Error> {
 /// Whose file it is, by its first write.
 pub(crate) fn identify(disk: &dyn Disk, facts: &FileFacts) -> Result<Identity, Error> {
     let FileFacts { thread, file, .. } = facts;
-    let odd = |why| Identity::Odd(Problem { file: file.clone(), why });
+    let odd = |why| Identity::Odd(Problem { file: file.clone(), why, tree: None });
     Ok(match head(disk, file) {
         Ok(Begin::Agent(meta)) if meta.id == *thread => Identity::Agent(meta),
         Ok(Begin::Agent(meta)) => odd(format!("its name does not carry its id {}", meta.id)),

@@ -57,7 +57,12 @@ async fn a_wake_and_an_interrupt_at_once_lose_neither_slot_nor_mail() {
     let root = tree.at(&path("/root")).unwrap();
     for _ in 0..40 {
         let at = path("/root");
-        let stop = || runtime::Stop { outcome: Outcome::Interrupted, reason: "enough".to_owned(), goes_on: false };
+        let stop = || runtime::Stop {
+            outcome: Outcome::Interrupted,
+            reason: "enough".to_owned(),
+            goes_on: false,
+            only: Vec::new(),
+        };
         let (sent, ..) = tokio::join!(tree.send(&at, "more", true), crate::life::interrupt(&root, stop()));
         crate::life::interrupt(&root, stop()).await;
         tree.quiet().await;
@@ -78,7 +83,8 @@ async fn a_wake_after_an_interrupt_in_the_queue_counts() {
     tree.go().await;
     at.opened().await;
     let b = tree.at(&path("b")).unwrap();
-    let stop = runtime::Stop { outcome: Outcome::Interrupted, reason: "enough".to_owned(), goes_on: false };
+    let stop =
+        runtime::Stop { outcome: Outcome::Interrupted, reason: "enough".to_owned(), goes_on: false, only: Vec::new() };
     // No await of the runtime lies between the two: the start that is called off has not noticed yet.
     assert!(!crate::life::interrupt(&b, stop).await);
     tree.wake(&b).await;

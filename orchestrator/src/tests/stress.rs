@@ -83,7 +83,12 @@ async fn storm(seed: u64, iterations: usize, weather: Weather) {
             0..=4 => asked.push(tree.send(&to, "task", true).await.unwrap()),
             5 => drop(tree.send(&to, "note", false).await.unwrap()),
             6 => {
-                let stop = runtime::Stop { outcome: Outcome::Interrupted, reason: "enough".to_owned(), goes_on: false };
+                let stop = runtime::Stop {
+                    outcome: Outcome::Interrupted,
+                    reason: "enough".to_owned(),
+                    goes_on: false,
+                    only: Vec::new(),
+                };
                 crate::life::interrupt(&node, stop).await;
             }
             7 => tree.wake(&node).await,

@@ -150,7 +150,12 @@ async fn an_interrupted_wait_ends_without_a_slot() {
     tree.go().await;
     reached.opened().await;
     let root = tree.at(&path("/root")).unwrap();
-    let stop = runtime::Stop { outcome: protocol::Outcome::Interrupted, reason: "enough".to_owned(), goes_on: false };
+    let stop = runtime::Stop {
+        outcome: protocol::Outcome::Interrupted,
+        reason: "enough".to_owned(),
+        goes_on: false,
+        only: Vec::new(),
+    };
     assert!(crate::life::interrupt(&root, stop).await);
     assert_eq!(pending.answer().await.end.outcome, protocol::Outcome::Interrupted);
     assert!(!root.is_busy());

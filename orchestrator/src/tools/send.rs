@@ -8,6 +8,7 @@ use tool_api::{Invocation, Tool, ToolError, ToolOutput, ToolSpec};
 
 use super::Me;
 use super::args::{deadline, function, refuse};
+use crate::deadline::earlier;
 
 pub(super) const MESSAGE: &str = "send_message";
 pub(super) const FOLLOWUP: &str = "followup_task";
@@ -93,6 +94,9 @@ impl Me {
         let tree = &self.tree;
         let mut mail = tree.letter(id, from, &to, (kind, wakes), &args.message).map_err(refuse)?;
         mail.deadline = deadline(args.deadline_ms)?;
+        if kind.is_task() {
+            mail.deadline = earlier(mail.deadline, self.node.facts().tasks.bound());
+        }
         // The call is on disk before its mail is.
         let writer = tree.0.options.store.writer(self.node.meta.id).map_err(|error| refuse(error.into()))?;
         writer.sync().await.map_err(|error| refuse(error.into()))?;

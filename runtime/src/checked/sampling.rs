@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tool_api::{Activity, Invocation, Pulse};
 
 use super::core::{Core, EngineError, RolloutLedger};
-use super::spend::{self, Bill, Room};
+use super::spend::{self, Bill, OverBudget, Room};
 
 /// What every request costs.
 const COST: Usage = Usage { input: 10, cached_input: 0, output: 5, reasoning: 0 };
@@ -22,7 +22,7 @@ pub(crate) enum Sampled {
     Ended { follow_up: bool },
     Interrupted,
     Failed(ModelError),
-    OverBudget(String),
+    OverBudget(OverBudget),
 }
 
 pub(crate) async fn sample(core: &mut Core, turn: TurnId, cancel: &CancellationToken) -> Result<Sampled, EngineError> {
@@ -33,7 +33,7 @@ pub(crate) async fn sample(core: &mut Core, turn: TurnId, cancel: &CancellationT
     let held = match spend::reserve(core, turn, cancel).await? {
         Room::Held(held) => held,
         Room::Interrupted => return Ok(Sampled::Interrupted),
-        Room::Refused(refusal) => return Ok(Sampled::OverBudget(refusal.to_string())),
+        Room::Refused(refusal) => return Ok(Sampled::OverBudget(refusal.into())),
     };
     yield_now().await;
     spend::settle(core, turn, held, Bill::Counted(COST))?;

@@ -103,7 +103,8 @@ impl Bench {
     }
 
     pub(super) async fn interrupt(&self) -> bool {
-        let stop = Stop { outcome: Outcome::Interrupted, reason: "enough".to_owned(), goes_on: false };
+        let stop =
+            Stop { outcome: Outcome::Interrupted, reason: "enough".to_owned(), goes_on: false, only: Vec::new() };
         self.agent.interrupt(stop).await
     }
 

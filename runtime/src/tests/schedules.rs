@@ -183,7 +183,7 @@ async fn pause() {
 const LONGEST_PAUSE: u32 = 60;
 
 fn stop(outcome: Outcome) -> Stop {
-    Stop { outcome, reason: "enough".to_owned(), goes_on: false }
+    Stop { outcome, reason: "enough".to_owned(), goes_on: false, only: Vec::new() }
 }
 
 const TASK: (MailKind, bool) = (MailKind::Followup, true);

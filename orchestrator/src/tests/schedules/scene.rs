@@ -344,7 +344,9 @@ impl Scene {
                 match record {
                     Record::Mail(mail) if mail.kind.is_task() => *given.entry(mail.id).or_default() += 1,
                     Record::TaskDone(done) => {
-                        assert!(!done.goes_on, "{path}: nothing was cut off by the end of the tree");
+                        // Beside a task whose deadline passed another may be cut off; the tree did not end.
+                        let beside = done.end.reason.as_deref().is_some_and(|reason| reason.contains("deadline"));
+                        assert!(!done.goes_on || beside, "{path}: nothing was cut off by the end of the tree");
                         *given.entry(done.task).or_default() -= 1;
                     }
                     _ => {}
