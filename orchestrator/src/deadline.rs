@@ -156,12 +156,11 @@ impl Tree {
         for (id, deadline) in overdue {
             // Under one lock with taking it in: it ends in a turn, or without one.
             let withdrawn = node.inbox.lock().withdraw(id);
-            match withdrawn {
-                Some(mail) => untaken.push((mail, TaskEnd::expired_unbegun(deadline))),
-                None => {
-                    taken = taken.or(Some((id, deadline)));
-                    only.push(id);
-                }
+            if let Some(mail) = withdrawn {
+                untaken.push((mail, TaskEnd::expired_unbegun(deadline)));
+            } else {
+                taken = taken.or(Some((id, deadline)));
+                only.push(id);
             }
         }
         let called_off = self.end_untaken(node, untaken).await;

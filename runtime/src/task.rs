@@ -44,7 +44,7 @@ pub(crate) async fn run_task(core: &mut Core, stopped: &Stopped, cancel: &Cancel
             let stop = stop.unwrap_or_else(Stop::of_the_tree);
             broken |= core.record_item(turn, TurnAborted.item(), None).is_err();
             goes_on = stop.goes_on;
-            only = stop.only.clone();
+            only.clone_from(&stop.only);
             TaskEnd { outcome: stop.outcome, text: core.partial_words(), reason: Some(stop.reason) }
         }
         Ok(Turned::Failed(error)) => {
