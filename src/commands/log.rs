@@ -69,7 +69,14 @@ pub(super) async fn log(setting: &Setting, args: &Log) -> Result<u8, Failure> {
 }
 
 fn internal(error: rollout::Error) -> Failure {
-    Failure::internal(error.to_string())
+    match error {
+        rollout::Error::Removed { file } => Failure::usage(format!(
+            "{} was moved while it was read: its tree is being archived or deleted",
+            file.display()
+        ))
+        .hint("give the command again; `agent list --archived` lists what is archived"),
+        error => Failure::internal(error.to_string()),
+    }
 }
 
 /// Writes the lines of a file from `from` on, a piece at a time. None when nobody reads any more.

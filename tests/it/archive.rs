@@ -355,3 +355,32 @@ fn a_damaged_archive_is_told_and_nothing_of_it_is_moved() {
     assert_eq!(run.stdout, "done: again\n");
     end(&home, &server, &run);
 }
+
+/// A packed file of which only the mirror knows whose it is: the tree is not brought back without that agent, and a tree
+/// that is deleted leaves nothing.
+#[test]
+fn a_file_that_only_the_mirror_knows_is_not_forgotten() {
+    let server = server();
+    let home = home(&server);
+    let tree = lead(&home, "Lead");
+    command(&home, &["archive", &tree]).run_ok();
+    let packed = files(&home, "archived_sessions");
+    let whole: Vec<Vec<u8>> = packed.iter().map(|file| std::fs::read(file).unwrap()).collect();
+    let child = packed.iter().position(|file| !file.to_string_lossy().contains(&tree)).unwrap();
+    std::fs::write(&packed[child], &whole[child][..10]).unwrap();
+    let back = command(&home, &["unarchive", &tree]).run();
+    assert_ne!(back.code, 0, "{back:?}");
+    assert!(back.stderr.contains("put it back from a copy"), "{}", back.stderr);
+    assert_eq!(files(&home, "sessions"), [PathBuf::new(); 0], "nothing was moved");
+    std::fs::write(&packed[child], &whole[child]).unwrap();
+    command(&home, &["unarchive", &tree]).run_ok();
+    assert_eq!(files(&home, "sessions").len(), 2);
+    // The same of one in use whose first line is gone.
+    command(&home, &["tree", "--tree", &tree]).run_ok();
+    let plain = files(&home, "sessions");
+    let child = plain.iter().position(|file| !file.to_string_lossy().contains(&tree)).unwrap();
+    let text = std::fs::read_to_string(&plain[child]).unwrap();
+    std::fs::write(&plain[child], format!("zzz\n{}", text.split_once('\n').unwrap().1)).unwrap();
+    command(&home, &["delete", "--yes", &tree]).run_ok();
+    assert_eq!(files(&home, "sessions"), [PathBuf::new(); 0]);
+}
