@@ -371,7 +371,7 @@ fn a_file_that_only_the_mirror_knows_is_not_forgotten() {
     let back = command(&home, &["unarchive", &tree]).run();
     assert_ne!(back.code, 0, "{back:?}");
     assert!(back.stderr.contains("put it back from a copy"), "{}", back.stderr);
-    assert_eq!(files(&home, "sessions"), [PathBuf::new(); 0], "nothing was moved");
+    assert!(files(&home, "sessions").is_empty(), "nothing was moved");
     std::fs::write(&packed[child], &whole[child]).unwrap();
     command(&home, &["unarchive", &tree]).run_ok();
     assert_eq!(files(&home, "sessions").len(), 2);
@@ -382,5 +382,5 @@ fn a_file_that_only_the_mirror_knows_is_not_forgotten() {
     let text = std::fs::read_to_string(&plain[child]).unwrap();
     std::fs::write(&plain[child], format!("zzz\n{}", text.split_once('\n').unwrap().1)).unwrap();
     command(&home, &["delete", "--yes", &tree]).run_ok();
-    assert_eq!(files(&home, "sessions"), [PathBuf::new(); 0]);
+    assert!(files(&home, "sessions").is_empty());
 }
