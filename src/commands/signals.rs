@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-
 use tokio::time::Instant;
 
 use crate::exit;
 
-/// Ctrl-C, requests to terminate, and a terminal that goes away, from the moment this is made. There is one for a whole command, so that none is
-/// missed between two waits: the process does not die of them any more.
+/// Ctrl-C, requests to terminate, and a terminal that goes away, from the moment this is made. There is one for a whole
+/// command, so that none is missed between two waits: the process does not die of them any more.
 pub(super) struct Interrupts {
     signals: Option<[Signal; 3]>,
+    /// When the last one came.
     last: Option<Instant>,
     /// A file that may not grow is an error like a full disk, not the end of the process.
     _size: Option<Signal>,

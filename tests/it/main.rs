@@ -7,7 +7,6 @@
 
 mod archive;
 mod bad;
-#[cfg(test)]
 mod budget;
 mod close;
 mod control;

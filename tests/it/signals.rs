@@ -200,3 +200,19 @@ fn what_a_crash_left_running_is_ended_by_the_next_owner() {
     assert_eq!(resumed.stdout, "on\n");
     end(&home, &server, &resumed);
 }
+
+/// `timeout` sends its signal to the process and once more to its group: that is one, and nothing is left running.
+#[test]
+fn a_signal_that_comes_twice_at_once_is_one() {
+    let server = Server::start(|_: &Request| exec("echo $$ >sleeper.pid; exec sleep 1000"));
+    let home = home(&server);
+    let running = command(&home, &["run", "Try"]).spawn();
+    until("the command", || pid(&home, "sleeper.pid").is_some());
+    running.terminate();
+    running.terminate();
+    let run = running.wait();
+    run.assert_code(130);
+    assert!(run.stderr.contains("the tree is kept; go on with:"), "{}", run.stderr);
+    assert!(!lives(pid(&home, "sleeper.pid").unwrap()));
+    end(&home, &server, &run);
+}
