@@ -33,9 +33,13 @@ impl Tree {
         }
         let waking = node.waking();
         let life = node.life.lock().await;
+        // Asked under the agent's lock, which whoever ends the turns takes after saying so.
+        let ending = self.door().ending;
         // Whoever is starting it already will find the mail that this wake is about.
-        let starting = node.facts().start.as_mut().map(|start| start.again = true).is_some();
-        if starting {
+        let starting = !ending && node.facts().start.as_mut().map(|start| start.again = true).is_some();
+        if ending {
+            tracing::trace!(path = %node.address.path, "stays as it is: the turns are being ended");
+        } else if starting {
             tracing::trace!(path = %node.address.path, "is being started already");
         } else if let Life::Resident { agent, .. } = &*life {
             self.touch(node.meta.id);

@@ -77,6 +77,8 @@ pub(crate) struct Family {
 pub(crate) struct Door {
     pub(crate) shut: bool,
     pub(crate) entering: usize,
+    /// Turns are being ended for good: whatever is pending waits for the next owner.
+    pub(crate) ending: bool,
 }
 
 /// The end of a client's task.
@@ -308,8 +310,8 @@ impl Tree {
     /// false. After a true answer nothing that was accepted is left undone.
     pub fn shut_door(&self) -> bool {
         let mut door = self.door();
-        door.shut = door.entering == 0;
-        if door.shut && self.is_busy() {
+        door.shut = door.ending || door.entering == 0;
+        if door.shut && !door.ending && self.is_busy() {
             door.shut = false;
         }
         door.shut
@@ -339,6 +341,17 @@ impl Tree {
         if let Err(trouble) = self.0.options.mirror.flush().await {
             tracing::info!(%trouble, "the mirror lags");
         }
+    }
+
+    /// As [`Tree::interrupt_all`], for good: nobody comes in any more, and no turn starts. What is pending and what broke
+    /// off is for the next owner.
+    pub async fn end_turns(&self, reason: &str) {
+        {
+            let mut door = self.door();
+            door.shut = true;
+            door.ending = true;
+        }
+        self.interrupt_all(reason).await;
     }
 
     /// Interrupts every turn and waits until they have ended. The tree can go on afterwards, and a resume can go on with

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orchestrator::{Answer, Mode, Pending, Submitted, Tree};
-use protocol::{AgentPath, EventKind, Outcome, RequestId, Status, TaskEnd, TreeEvent, TreeId, UnreadResult};
+use protocol::{AgentPath, EventKind, Outcome, RequestId, Status, TaskEnd, TreeEvent, TreeId};
 use stdx::{Timestamp, one_line};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinHandle;
@@ -70,13 +70,13 @@ impl Drive {
         if !self.tree.shut_door() {
             tokio::select! {
                 () = self.tree.over() => {}
-                () = self.interrupts.next() => self.tree.interrupt_all("interrupted by the user").await,
+                () = self.interrupts.next() => self.tree.end_turns("interrupted by the user").await,
             }
         }
+        let late = self.tree.events();
         self.shown.abort();
         output::still();
-        self.tree.shut_down().await;
-        self.door.close().await;
+        self.let_go(late, false).await;
     }
 
     /// Waits for a task's end and then for the whole tree to be quiet, prints the answer, and lets go of the tree.
@@ -96,10 +96,9 @@ impl Drive {
             () = self.tree.over() => {}
             () = self.interrupts.next() => return self.interrupt().await,
         }
-        let unread = self.tree.unread_results();
-        self.tree.finished(&answer);
-        self.end(Some(&answer), &unread).await;
-        exit::of(&answer)
+        let code = exit::of(&answer);
+        self.end(&answer, Printed::Answer).await;
+        code
     }
 
     /// Waits for the tree to be quiet, for a command that gave no task of its own.
@@ -108,9 +107,7 @@ impl Drive {
             () = self.tree.over() => {}
             () = self.interrupts.next() => return self.interrupt().await,
         }
-        let unread = self.tree.unread_results();
-        self.tree.finished(&nothing(Outcome::Completed, "no task was given"));
-        self.end(None, &unread).await;
+        self.end(&nothing(Outcome::Completed, "no task was given"), Printed::Unread).await;
         exit::DONE
     }
 
@@ -118,50 +115,86 @@ impl Drive {
     async fn interrupt(mut self) -> u8 {
         output::note("interrupted: ending the turns; once more leaves at once");
         tokio::select! {
-            () = self.tree.interrupt_all("interrupted by the user") => {}
+            () = self.tree.end_turns("interrupted by the user") => {}
             () = self.interrupts.next() => exit_now(),
         }
-        self.tree.finished(&nothing(Outcome::Interrupted, "interrupted by the user"));
         let resume = self.resume.clone();
-        self.end(None, &[]).await;
+        self.end(&nothing(Outcome::Interrupted, "interrupted by the user"), Printed::Nothing).await;
         output::note(&format!("the tree is kept; go on with: {resume}"));
         exit::INTERRUPTED
     }
 
-    async fn end(mut self, answer: Option<&Answer>, unread: &[UnreadResult]) {
-        let ending = async {
-            self.tree.shut_down().await;
-            self.door.close().await;
-        };
-        tokio::select! {
-            () = ending => {}
+    /// Says how the command ended, and only then lets go of the tree: all of it is on disk, and whoever loses patience
+    /// meanwhile has the answer.
+    async fn end(mut self, answer: &Answer, printed: Printed) {
+        let late = self.tree.events();
+        self.tree.finished(answer);
+        let shown = tokio::select! {
+            // It comes to its end with that event.
+            shown = &mut self.shown => shown,
             () = self.interrupts.next() => exit_now(),
-        }
-        let id = self.tree.id();
-        let listing = self.tree.listing();
-        let pending = listing.agents.iter().filter(|row| row.status == Status::Pending).count();
-        // The last holder of the tree's events is gone with this, so the printer comes to its end.
-        drop(self.tree);
-        let shown = self.shown.await;
+        };
         output::still();
         if let Err(error) = shown {
             output::note(&format!("warning: the progress display broke down: {error}"));
         }
-        if let Some(answer) = answer {
+        if printed == Printed::Answer {
             let hints = answer.fault.as_ref().map(|fault| fault.hints.clone()).unwrap_or_default();
-            tell(id, &answer.end, hints, exit::of(answer), self.json);
+            tell(self.tree.id(), &answer.end, hints, exit::of(answer), self.json);
         }
-        match pending {
+        let listing = self.tree.listing();
+        match listing.agents.iter().filter(|row| row.status == Status::Pending).count() {
             0 => {}
             1 => output::note("1 agent has a task that did not begin: `agent resume --continue` starts it"),
             many => output::note(&format!(
                 "{many} agents have a task that did not begin: `agent resume --continue` starts them"
             )),
         }
-        for result in unread {
-            output::note(&format!("not read by the root: {}: {}", result.from, one_line(&result.text, 200)));
+        if printed != Printed::Nothing {
+            for result in self.tree.unread_results() {
+                output::note(&format!("not read by the root: {}: {}", result.from, one_line(&result.text, 200)));
+            }
+        }
+        self.let_go(late, printed == Printed::Nothing).await;
+    }
+
+    /// Lets go of the tree. Whoever presses Ctrl-C meanwhile is told that it ends already, unless they know, and leaves at
+    /// once with the next. `late` are events that the display does not show any more.
+    async fn let_go(self, mut late: UnboundedReceiver<Arc<TreeEvent>>, mut known: bool) {
+        let Self { tree, mut door, mut interrupts, .. } = self;
+        let ending = async {
+            tree.shut_down().await;
+            door.close().await;
+        };
+        tokio::pin!(ending);
+        loop {
+            tokio::select! {
+                () = &mut ending => break,
+                () = interrupts.next() => {
+                    if std::mem::replace(&mut known, true) {
+                        exit_now();
+                    }
+                    output::note("letting go of the tree; once more leaves at once");
+                }
+            }
+        }
+        while let Ok(event) = late.try_recv() {
+            if let EventKind::Warning { message } = &event.kind {
+                output::note(&format!("warning: {message}"));
+            }
         }
     }
+}
+
+/// What a command prints at its end, beside its events.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Printed {
+    /// The answer, and results that the root has not read.
+    Answer,
+    /// Results that the root has not read.
+    Unread,
+    /// Neither: it was interrupted.
+    Nothing,
 }
 
 /// What stands in the last event of a command that has no answer.

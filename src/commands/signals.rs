@@ -21,13 +21,18 @@ pub(super) struct Interrupts {
 /// group, and nobody presses a key twice in that time.
 const ECHO: Duration = Duration::from_millis(100);
 
+/// SIGHUP.
+const HANGUP: i32 = 1;
+
 /// SIGXFSZ, which the runtime has no name for.
 const FILE_SIZE: i32 = 25;
 
 impl Interrupts {
     pub(super) fn listen() -> Self {
+        // Under `nohup` a terminal that goes away is nothing to mind.
+        let hangup = if is_ignored(HANGUP) { SignalKind::terminate() } else { SignalKind::hangup() };
         let heard = || {
-            let [ctrl_c, terminate, hangup] = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+            let [ctrl_c, terminate] = [SignalKind::interrupt(), SignalKind::terminate()];
             Ok::<_, std::io::Error>([signal(ctrl_c)?, signal(terminate)?, signal(hangup)?])
         };
         Self { signals: heard().ok(), last: None, _size: signal(SignalKind::from_raw(FILE_SIZE)).ok() }
@@ -48,6 +53,13 @@ impl Interrupts {
             }
         }
     }
+}
+
+/// Whether this process was started with a signal ignored. Where nobody can say, it was not.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the second Ctrl-C leaves at once; everything accepted is on disk")]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use testkit::{Gate, Home, Reply, Request, Run, Running, Server};
+use testkit::{Agent, Gate, Home, Reply, Request, Run, Running, Server};
 
 use crate::play::{Play, agent, command, end, exec, home, spawns, standings, tree, until, wait};
 
@@ -215,4 +215,43 @@ fn a_signal_that_comes_twice_at_once_is_one() {
     assert!(run.stderr.contains("the tree is kept; go on with:"), "{}", run.stderr);
     assert!(!lives(pid(&home, "sleeper.pid").unwrap()));
     end(&home, &server, &run);
+}
+
+/// The answer is there and the command lets go of its tree, which takes a moment as long as a process is deaf.
+#[test]
+fn an_interrupt_after_the_answer_takes_nothing_back() {
+    let deaf = "(trap '' TERM INT; echo $$ >deaf.pid; while :; do sleep 1000; done) </dev/null >/dev/null 2>&1 & \
+                until [ -s deaf.pid ]; do sleep 0.01; done";
+    let server = Play::new().says("Leave one", [exec(deaf), Reply::new().text("It runs.")]).serve();
+    let home = home(&server);
+    let running = command(&home, &["run", "Leave one"]).spawn();
+    running.until_stdout("It runs.");
+    running.interrupt();
+    let run = running.wait();
+    run.assert_code(0);
+    assert_eq!(run.stdout, "It runs.\n");
+    end(&home, &server, &run);
+}
+
+#[test]
+fn a_terminal_that_goes_away_ends_the_turns_unless_told_not_to() {
+    for (first, code) in [("", 130), ("trap '' HUP; ", 0)] {
+        let held = Gate::new();
+        let gate = held.clone();
+        let server = Play::new().says("Ask", [Reply::new().text("here").wait_for(&gate)]).serve();
+        let home = home(&server);
+        let line = format!("{first}exec \"$AGENT\" run Ask");
+        let running =
+            Agent::new("/bin/sh", &home).args(["-c", &line]).env("AGENT", env!("CARGO_BIN_EXE_agent")).spawn();
+        server.wait_until(|seen| seen.len() == 1);
+        running.hang_up();
+        if code == 0 {
+            held.open();
+        }
+        let run = running.wait();
+        held.open();
+        run.assert_code(code);
+        assert_eq!(run.stdout, if code == 0 { "here\n" } else { "" });
+        end(&home, &server, &run);
+    }
 }

@@ -187,6 +187,11 @@ impl Running {
         self.signal(Signal::TERM);
     }
 
+    /// What the terminal says when it goes away (SIGHUP).
+    pub fn hang_up(&self) {
+        self.signal(Signal::HUP);
+    }
+
     /// Holds it: it lives and does nothing (SIGSTOP).
     pub fn hold(&self) {
         self.signal(Signal::STOP);

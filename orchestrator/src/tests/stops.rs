@@ -115,3 +115,34 @@ async fn shutting_down_interrupts_keeps_every_edge_and_lets_go() {
     assert_eq!(stand, want.map(|(path, status)| (path.to_owned(), status)));
     house.finish(tree).await;
 }
+
+/// A client that asks for its answer wakes the agent that has its task. Once the turns are being ended nobody is woken:
+/// a task that never began is not to begin only to be cut off.
+#[tokio::test]
+async fn what_is_pending_when_the_turns_end_is_left_for_the_next_owner() {
+    let [at, never] = [Gate::new(), Gate::new()];
+    let (hangs, until) = (at.clone(), never.clone());
+    let house = House::new(move |asked: &Asked| match asked.texts.last().map(String::as_str) {
+        Some("go") => vec![Step::Wait(hangs.clone(), until.clone()), Step::Say("done".to_owned())],
+        _ => say("heard"),
+    });
+    let (tree, _pending) = house.tree("go").await;
+    tree.go().await;
+    at.opened().await;
+    let words = tree.send(&path("/root"), "more", true).await.unwrap();
+    tree.end_turns("enough").await;
+    drop(tree.await_task(words.task).await.unwrap());
+    drop(tree.await_task(words.task).await.unwrap());
+    drop(tree.send(&path("/root"), "too late", true).await.unwrap());
+    tree.quiet().await;
+    let root = tree.at(&path("/root")).unwrap();
+    let pending: Vec<String> = root.pending().into_iter().map(|mail| mail.body).collect();
+    assert_eq!(pending, ["more", "too late"]);
+    assert_eq!(house.player.asked.lock().unwrap().len(), 1, "no turn has begun");
+    let id = tree.id();
+    house.close(tree).await;
+    let (tree, _) = house.again(id).await;
+    let answer = tree.await_task(words.task).await.unwrap();
+    assert_eq!(answer.answer().await.end.text.as_deref(), Some("heard"));
+    house.finish(tree).await;
+}
