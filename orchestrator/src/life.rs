@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use model::{Head, Model, RetryLimits, ToolKind, ToolWire};
-use protocol::{EventKind, Outcome, Status, TaskEnd, ThreadId, Usage, WaitingOn, Waits};
+use protocol::{EventKind, MailKind, Outcome, Status, TaskEnd, ThreadId, Usage, WaitingOn, Waits};
 use tokio::time::Instant;
 use tool_api::{Hands, Tool, ToolInput};
 
@@ -197,8 +197,8 @@ impl Tree {
         self.0.residents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An agent that has work cannot be loaded. Its mail stays on disk; whoever waits is told.
-    fn cannot_load(&self, node: &Arc<Node>, error: &TreeError) {
+    /// An agent that has work cannot be loaded. Its mail stays on disk; whoever waits is told, and whoever gave a task.
+    async fn cannot_load(&self, node: &Arc<Node>, error: &TreeError) {
         {
             let mut facts = node.facts();
             facts.status = Status::Errored;
@@ -215,6 +215,34 @@ impl Tree {
         );
         self.not_started(node, &format!("the agent could not be loaded: {error}"));
         self.changed();
+        // What lacks may be there in a moment, and then nobody needs to know.
+        if !matches!(error, TreeError::Rollout(error) if error.is_shortage()) {
+            self.tell_givers(node, error).await;
+        }
+    }
+
+    /// Writes once to each agent whose task lies there, or to the nearest above it that can be reached. The task has no
+    /// end by that: it is begun when the agent can be loaded.
+    async fn tell_givers(&self, node: &Arc<Node>, error: &TreeError) {
+        for mail in node.pending().iter().filter(|mail| mail.kind.is_task()) {
+            let near = mail.from.thread().and_then(|giver| self.nearest(giver));
+            let Some(giver) = near.and_then(|near| self.node(near.thread)) else { continue };
+            let words = format!(
+                "The task that you gave me is not begun, because I cannot be loaded: {error}. The task is kept: a followup_task \
+                 tries again, close_agent gives it up."
+            );
+            let told = async {
+                // An earlier owner may have told it.
+                giver.make_whole(&self.0.options.store)?;
+                let kind = (MailKind::Message, false);
+                let letter = self.letter(mail.id.not_begun(), node.party(), &giver, kind, &words)?;
+                self.deliver_quietly(&giver, letter).await
+            };
+            if let Err(error) = told.await {
+                let message = format!("{} was not told: {error}", giver.address.path);
+                self.0.bus.emit(&node.address, EventKind::Warning { message });
+            }
+        }
     }
 
     /// Tells clients that wait for tasks which lie in this agent's mailbox that nobody starts them.
@@ -338,7 +366,7 @@ impl Keeper {
         node.facts().start = None;
         drop(life);
         if let Err(error) = loaded {
-            tree.cannot_load(node, &error);
+            tree.cannot_load(node, &error).await;
         }
         tree.changed();
         true

@@ -131,6 +131,11 @@ impl MailId {
         Self(derive(self.0, "forwarded"))
     }
 
+    /// The id of the word to its giver that this task was not begun, because its agent could not be loaded.
+    pub fn not_begun(self) -> Self {
+        Self(derive(self.0, "not begun"))
+    }
+
     /// The id of the `n`-th task (from 1) that goes on with this one after a crash.
     pub fn continued(self, n: u32) -> Self {
         Self(derive(self.0, &format!("continue:{n}")))

@@ -215,5 +215,16 @@ async fn who_cannot_be_loaded_is_told_of_with_the_reason() {
     let note = told["agents"][0]["note"].as_str().unwrap_or_default();
     assert!(note.starts_with("its task is not begun: ") && note.contains("close_agent"), "{told}");
     assert_eq!(b.facts().status, Status::Errored);
+    // Whoever gave the task reads it also without waiting, once however often it is tried.
+    tree.wake(&b).await;
+    tree.quiet().await;
+    let root = tree.at(&path("/root")).unwrap();
+    tree.send(&path("/root"), "and?", true).await.unwrap().answer().await;
+    tree.quiet().await;
+    let read = house.player.last("/root");
+    let told: Vec<&String> =
+        read.iter().filter(|text| text.starts_with("<agent_mail kind=\"message\" from=\"/root/b\"")).collect();
+    assert!(told.len() == 1 && told[0].contains("The task that you gave me is not begun"), "{read:?}");
+    assert_eq!((root.pending().len(), b.pending().len()), (0, 1), "the task is kept");
     house.finish(tree).await;
 }
