@@ -205,5 +205,5 @@ fn drawn(dice: &mut Dice, point: Point) -> Point {
 /// A model with habits: some answer each time as a good one would.
 pub(crate) fn habits(dice: &mut Dice, seed: u64) -> Habits {
     let storms = if dice.percent(20) { 8 } else { 0 };
-    Habits { seed, same_ids: dice.percent(25), shape: dice.below(6), storms }
+    Habits { seed, same_ids: dice.percent(25), shape: dice.below(Habits::SHAPES), storms }
 }

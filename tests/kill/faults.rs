@@ -82,7 +82,8 @@ fn the_model_server_is_in_a_storm() {
         &seeds,
         |seed| format!("seed {seed}"),
         |seed| {
-            let habits = Habits { seed: *seed, storms: 35, same_ids: seed % 2 == 0, shape: *seed as usize % 6 };
+            let habits =
+                Habits { seed: *seed, storms: 35, same_ids: seed % 2 == 0, shape: *seed as usize % Habits::SHAPES };
             let mut life =
                 Life::with_habits(&family(), habits, |home| home.set("providers.mock.idle_timeout_ms", 1_000));
             let point = any(60 + 20 * *seed as usize);

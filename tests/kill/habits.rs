@@ -17,6 +17,9 @@ pub(crate) struct Habits {
 }
 
 impl Habits {
+    /// How many shapes there are.
+    pub(crate) const SHAPES: usize = 7;
+
     /// The `n`-th reply of this server, as it is sent.
     pub(crate) fn on(&self, reply: Reply, n: usize) -> Reply {
         let reply = if self.same_ids { reply.repeat_call_ids() } else { reply };
@@ -26,6 +29,7 @@ impl Habits {
             3 => reply.nameless().done_line(),
             4 => reply.unannounced(),
             5 => reply.whole(),
+            6 => reply.interleaved(),
             _ => reply,
         };
         let mut dice = Dice::new(self.seed.wrapping_mul(31).wrapping_add(n as u64));

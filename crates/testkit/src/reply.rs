@@ -61,6 +61,7 @@ pub(crate) struct Shape {
     pub(crate) nameless: bool,
     pub(crate) done_line: bool,
     pub(crate) unannounced: bool,
+    pub(crate) interleaved: bool,
     pub(crate) whole: bool,
     pub(crate) uncounted: bool,
     pub(crate) object_arguments: bool,
@@ -311,6 +312,13 @@ impl Reply {
     #[must_use]
     pub fn nameless(mut self) -> Self {
         self.shape.nameless = true;
+        self
+    }
+
+    /// Events of several items come in turns, so that a later item may be whole before an earlier one.
+    #[must_use]
+    pub fn interleaved(mut self) -> Self {
+        self.shape.interleaved = true;
         self
     }
 

@@ -1,6 +1,9 @@
 //! The wires that the server speaks, and what their replies share.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
+
+use serde_json::Value;
 
 use crate::Request;
 use crate::reply::{Ids, Part, Reply, Shape};
@@ -56,12 +59,37 @@ impl Wire {
 
 /// The events of `reply` on the wire of `request`, each as its bytes.
 pub(crate) fn events(request: &Request, reply: &Reply) -> Vec<Vec<u8>> {
-    let events = match request.wire() {
+    let mut events = match request.wire() {
         Wire::Responses => responses::events(request, reply),
         Wire::Chat => chat::events(request, reply),
         Wire::Messages => messages::events(request, reply),
     };
+    if reply.shape.interleaved {
+        events = interleave(events);
+    }
     events.iter().map(|event| event.frame(&reply.shape)).collect()
+}
+
+/// The events in turns of one an item. Those of one item keep their order, and those of none their place.
+fn interleave(events: Vec<Event>) -> Vec<Event> {
+    let mut out = Vec::new();
+    let mut items: BTreeMap<u64, VecDeque<Event>> = BTreeMap::new();
+    let flush = |items: &mut BTreeMap<u64, VecDeque<Event>>, out: &mut Vec<Event>| {
+        while !items.is_empty() {
+            out.extend(items.values_mut().filter_map(VecDeque::pop_front));
+            items.retain(|_, left| !left.is_empty());
+        }
+    };
+    for event in events {
+        if let Some(index) = event.item() {
+            items.entry(index).or_default().push_back(event);
+        } else {
+            flush(&mut items, &mut out);
+            out.push(event);
+        }
+    }
+    flush(&mut items, &mut out);
+    out
 }
 
 /// What a server of the wire of `request` sends to show that it lives: a comment, and an event with nothing in it.
@@ -94,6 +122,13 @@ impl Event {
     /// What ends a stream on wires that say so.
     fn done() -> Self {
         Self { name: "", data: "[DONE]".to_owned() }
+    }
+
+    /// The number of the item that it is about, if it is about one.
+    fn item(&self) -> Option<u64> {
+        let data: Value = serde_json::from_str(&self.data).ok()?;
+        let chat = data.pointer("/choices/0/delta/tool_calls/0/index");
+        data.get("output_index").or_else(|| data.get("index")).or(chat)?.as_u64()
     }
 
     fn frame(&self, shape: &Shape) -> Vec<u8> {

@@ -173,3 +173,21 @@ fn raw_items_are_what_the_wire_has_for_them() {
     let messages = ask(Wire::Messages, Reply::new().raw_item(odd)).text();
     assert!(messages.contains(&format!(r#""content_block":{odd}}}"#)), "{messages}");
 }
+
+#[test]
+fn items_come_in_turns() {
+    let reply = Reply::new().call("a", json!({"of": "more than one piece is it up to the Z"})).call("b", json!({}));
+    for (wire, _) in WIRES {
+        let (plain, mixed) = (ask(wire, reply.clone()).text(), ask(wire, reply.clone().interleaved()).text());
+        let at = |text: &str, what: &str| text.find(&format!("\"name\":\"{what}\"")).unwrap();
+        let piece = |text: &str| text.find('Z').unwrap();
+        assert!(at(&plain, "b") > piece(&plain), "{plain}");
+        assert!(at(&mixed, "b") < piece(&mixed), "{mixed}");
+        let sorted = |text: &str| {
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        assert_eq!(sorted(&plain), sorted(&mixed), "nothing is lost");
+    }
+}
