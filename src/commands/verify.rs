@@ -2,7 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use rollout::{Checker, Rule};
+use protocol::TreeId;
+use rollout::{Checker, Finding, Kin, Member, Rule};
 use serde_json::{Value, json};
 use stdx::AbsPath;
 
@@ -28,14 +29,22 @@ pub(super) fn rollout(setting: &Setting, args: &Rollout) -> Result<u8, Failure> 
         }
         told.file(setting, &file).map_err(internal)?;
     } else {
+        let mut kin = Kin::default();
         let files = store.files().map_err(internal)?;
         for problem in &files.problems {
             told.fault(json!({ "file": problem.file, "text": problem.why }), problem.to_string());
         }
         for facts in &files.files {
-            if let Err(error) = told.file(setting, &facts.file) {
-                told.fault(json!({ "file": facts.file, "text": error.to_string() }), error.to_string());
+            match told.file(setting, &facts.file) {
+                Ok(member) => kin.add(member),
+                Err(error) => {
+                    kin.unread(facts.thread);
+                    told.fault(json!({ "file": facts.file, "text": error.to_string() }), error.to_string());
+                }
             }
+        }
+        for tree in kin.trees().filter(|tree| !kin.findings(*tree).is_empty()) {
+            told.tree(setting, tree).map_err(internal)?;
         }
     }
     if setting.common.json {
@@ -69,15 +78,44 @@ impl Told {
         self.text += &format!("{text}\n");
     }
 
-    fn file(&mut self, setting: &Setting, file: &AbsPath) -> Result<(), rollout::Error> {
+    /// Tells what the files of a tree say of each other that is not so. They are read again: while they were read first
+    /// somebody may have gone on writing.
+    fn tree(&mut self, setting: &Setting, tree: TreeId) -> Result<(), rollout::Error> {
+        let found = setting.store.disagreements(tree)?;
+        if setting.store.is_owned(tree) {
+            output::note(&format!("tree {tree} is at work, so its files are not compared with each other"));
+            return Ok(());
+        }
+        let mut files: Vec<(AbsPath, Vec<Finding>)> = Vec::new();
+        for (file, finding) in found {
+            match files.iter_mut().find(|(known, _)| *known == file) {
+                Some((_, findings)) => findings.push(finding),
+                None => files.push((file, vec![finding])),
+            }
+        }
+        for (file, findings) in files {
+            self.faults += findings.len();
+            let faults = findings.iter().map(located).collect();
+            self.say(&setting.env.tilde(&file), &file, findings.len(), faults);
+        }
+        Ok(())
+    }
+
+    /// Tells of one file; what it says of others.
+    fn file(&mut self, setting: &Setting, file: &AbsPath) -> Result<Member, rollout::Error> {
         let shown = setting.env.tilde(file);
         let mut checker = Checker::default();
+        let mut member = Member::default();
         let mut lines = 0;
         let (mut findings, mut broken) = (Vec::new(), 0);
         // A line that cannot be read leaves a gap, which is told as that line.
         let (mut gaps, mut missing) = (Vec::new(), 0);
+        let (mut last, mut absent) = (0, 0);
         let tally = setting.store.walk(file, 0, |line| {
             lines += 1;
+            member.line(&line);
+            absent += usize::try_from(line.ordinal.saturating_sub(last + 1)).unwrap_or(usize::MAX);
+            last = line.ordinal;
             for finding in checker.line(&line) {
                 let gap = finding.rule == Rule::Ordinals;
                 let (kept, count) = if gap { (&mut gaps, &mut missing) } else { (&mut findings, &mut broken) };
@@ -105,12 +143,22 @@ impl Told {
             count += missing;
             findings.extend(gaps);
             findings.sort_by_key(|finding| finding.ordinal);
+        } else if absent > tally.skipped {
+            let lost = absent - tally.skipped;
+            count += lost;
+            let text = format!(
+                "beside the lines that cannot be read, {lost} are missing: the numbers of the others have gaps"
+            );
+            faults.push((json!({ "missing": lost }), text));
         }
-        for finding in findings {
-            let at = json!({ "ordinal": finding.ordinal, "rule": finding.rule.as_str() });
-            faults.push((at, finding.to_string()));
-        }
+        faults.extend(findings.iter().map(located));
         self.faults += count;
+        self.say(&shown, file, count, faults);
+        Ok(member)
+    }
+
+    /// Shows the first of `count` faults of a file.
+    fn say(&mut self, shown: &str, file: &AbsPath, count: usize, faults: Vec<(Value, String)>) {
         let more = count.saturating_sub(SHOWN.min(faults.len()));
         for (at, text) in faults.into_iter().take(SHOWN) {
             let mut row = json!({ "file": file, "text": text });
@@ -123,6 +171,10 @@ impl Told {
         if more > 0 {
             self.text += &format!("{shown}: and {more} more\n");
         }
-        Ok(())
     }
+}
+
+/// A finding: where it is, for a program, and its words.
+fn located(finding: &Finding) -> (Value, String) {
+    (json!({ "ordinal": finding.ordinal, "rule": finding.rule.as_str() }), finding.to_string())
 }

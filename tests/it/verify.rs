@@ -3,7 +3,7 @@
 use serde_json::Value;
 use testkit::Reply;
 
-use crate::play::{Play, command, end, home};
+use crate::play::{Play, command, end, home, parent, spawns};
 
 #[test]
 fn whole_files_pass_and_damaged_ones_are_told_by_line() {
@@ -41,4 +41,45 @@ fn whole_files_pass_and_damaged_ones_are_told_by_line() {
     let missing = command(&home, &["rollout", "check", "nowhere.jsonl"]).run();
     missing.assert_code(2);
     assert!(missing.stderr.contains("there is no file"), "{}", missing.stderr);
+}
+
+/// What a file lost without a trace in itself, another file of its tree still tells.
+#[test]
+fn a_rollout_that_was_lost_or_shortened_is_missed_by_the_others() {
+    let server = Play::new()
+        .thinks("Lead", parent(spawns(&[("a", "work")]), &["from=\"/root/a\""], "all is here"))
+        .says("work", [Reply::new().text("done")])
+        .serve();
+    let home = home(&server);
+    let run = command(&home, &["run", "Lead"]).run_ok();
+    end(&home, &server, &run);
+    let file = home.rollout("/root/a").file().to_owned();
+    let whole = std::fs::read_to_string(&file).unwrap();
+    // Up to the end of a line: nothing in the file itself shows it.
+    let short: Vec<&str> = whole.lines().take_while(|line| !line.contains("\"turn_end\"")).collect();
+    let damages: [(&str, Option<String>); 3] = [
+        ("whose rollout is missing", None),
+        ("whose rollout is missing", Some(String::new())),
+        ("does not say that it ended", Some(short.join("\n") + "\n")),
+    ];
+    for (words, left) in damages {
+        match &left {
+            Some(left) => std::fs::write(&file, left).unwrap(),
+            None => std::fs::remove_file(&file).unwrap(),
+        }
+        let told = command(&home, &["rollout", "check"]).run();
+        told.assert_code(1);
+        assert!(told.stdout.contains(": kept: ") && told.stdout.contains(words), "{}", told.stdout);
+        // The mirror has seen it whole.
+        if left.as_ref().is_none_or(String::is_empty) {
+            let resumed = command(&home, &["resume"]).run();
+            assert!(
+                resumed.stderr.contains("was the rollout of /root/a")
+                    || resumed.stderr.contains("was there and is gone"),
+                "{resumed:?}"
+            );
+        }
+        std::fs::write(&file, &whole).unwrap();
+    }
+    command(&home, &["rollout", "check"]).run_ok();
 }

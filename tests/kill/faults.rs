@@ -102,13 +102,14 @@ fn the_model_server_is_in_a_storm() {
 
 /// Damages a twentieth of the lines: bytes of them are overwritten, they are cut, or run into the next one. Now and
 /// then a file is cut off somewhere. Who an agent is stands in its first line, which stays. What is left whole of each
-/// file, and how many lines were damaged.
+/// file, and how many lines were damaged and are there for certain.
 fn damage(life: &Life, dice: &mut Dice) -> (HashMap<PathBuf, Vec<String>>, usize) {
     let (mut whole, mut damaged) = (HashMap::new(), 0);
     for rollout in life.scene.home.rollouts() {
         let text = rollout.text();
         let (mut left, mut intact) = (String::new(), Vec::new());
         let mut merged = false;
+        let mut here = 0;
         for (at, line) in text.split_inclusive('\n').enumerate() {
             let half = line.floor_char_boundary(line.len() / 2);
             if at == 0 || !dice.percent(5) {
@@ -119,7 +120,7 @@ fn damage(life: &Life, dice: &mut Dice) -> (HashMap<PathBuf, Vec<String>>, usize
                 }
                 continue;
             }
-            damaged += 1;
+            here += 1;
             merged = false;
             match dice.below(3) {
                 0 => left += &format!("{}####{}", &line[..half], &line[half..]),
@@ -136,7 +137,10 @@ fn damage(life: &Life, dice: &mut Dice) -> (HashMap<PathBuf, Vec<String>>, usize
             left.truncate(left.floor_char_boundary(cut));
             let there: Vec<&str> = left.split_inclusive('\n').collect();
             intact.retain(|line| there.contains(&line.as_str()));
+            // They may lie behind the cut.
+            here = 0;
         }
+        damaged += here;
         std::fs::write(rollout.file(), &left).unwrap();
         whole.insert(rollout.file().to_owned(), intact);
     }
@@ -176,12 +180,14 @@ fn files_are_damaged_between_the_kill_and_the_takeover() {
             let (whole, damaged) = damage(&life, &mut dice);
             let first = life.scene.agent(&["resume"]);
             assert!(first.code == 0 && !first.stderr.contains("panicked"), "{first:?}");
-            let told = first.stdout.contains("could not be read") || first.stderr.contains("could not be read");
-            assert!(told || damaged == 0, "{damaged} lines were damaged, and nobody says so: {first:?}");
+            let unread = first.stdout.contains("could not be read") || first.stderr.contains("could not be read");
+            // The last line, or one of the last write: that write never was.
+            let cut = first.stderr.contains("an unfinished write");
+            assert!(unread || cut || damaged == 0, "{damaged} lines were damaged, and nobody says so: {first:?}");
             let on = life.scene.agent(&["resume", "--continue"]);
             assert!([0, 1, 130].contains(&on.code) && !on.stderr.contains("panicked"), "{on:?}");
             let tree = life.scene.agent(&["tree"]);
-            assert!(tree.stderr.contains("could not be read") || damaged == 0, "{tree:?}");
+            assert!(tree.stderr.contains("could not be read") || !unread, "{tree:?}");
             for (file, mut lines) in whole {
                 // What is left of a write at the end of which something is missing never was, and is cut off.
                 lines.truncate(lines.iter().rposition(|line| !line.contains(r#""part":["#)).map_or(0, |last| last + 1));

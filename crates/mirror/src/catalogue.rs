@@ -145,6 +145,11 @@ impl Listing<'_> {
                 }
             }
             Identity::Agent(_) => return Ok(()),
+            Identity::Unborn(_) if row.is_some() => {
+                // A row is only made of what was synced.
+                self.emptied(facts, row);
+                return Ok(());
+            }
             Identity::Unborn(unborn) => {
                 if self.tree.is_none() || unborn.tree.is_none() || self.tree == unborn.tree {
                     self.catalogue.problems.extend(facts.stray(&unborn));
@@ -181,6 +186,15 @@ impl Listing<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A file that was an agent's and breaks off in its first write: whatever it held is lost.
+    fn emptied(&mut self, facts: &FileFacts, row: Option<&SessionMeta>) {
+        let Some(SessionMeta { agent_path, session_id, .. }) = row else { return };
+        let what = if facts.bytes == 0 { "is empty" } else { "breaks off in its first write" };
+        let why =
+            format!("it {what} and was the rollout of {agent_path} in the tree {session_id}; put it back from a copy");
+        self.catalogue.problems.push(Problem { file: facts.file.clone(), why, tree: Some(*session_id) });
     }
 
     fn note(&mut self, thread: ThreadId, change: Change) {

@@ -31,6 +31,8 @@ pub enum Rule {
     OneEnd,
     /// A checkpoint says what the lines before it come to.
     Checkpoint,
+    /// What a file says that another one of its tree holds, that one holds.
+    Kept,
 }
 
 struct Open {
@@ -187,6 +189,7 @@ impl Rule {
             Self::ExactlyOnce => "exactly_once",
             Self::OneEnd => "one_end",
             Self::Checkpoint => "checkpoint",
+            Self::Kept => "kept",
         }
     }
 }

@@ -1,10 +1,13 @@
 //! What must hold for all requests of a run, whatever the run was. Each check has two faces: one that answers, and
 //! one that fails the test.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::Path;
+use std::sync::Arc;
 
-use protocol::Item;
+use protocol::{Item, TreeId};
+use rollout::{RealDisk, Store};
+use stdx::AbsPath;
 
 use crate::fail::must;
 use crate::home::rollouts;
@@ -140,6 +143,25 @@ pub fn bounded(requests: &[Request]) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether the rollouts of each tree bear out what they say of one another: mail that was accepted is there, and so are
+/// its sender and the end of the task that it answers.
+///
+/// # Errors
+/// Says which file names what no other one holds.
+pub fn agreed(home: impl AsRef<Path>) -> Result<(), String> {
+    let home = AbsPath::new(home.as_ref()).map_err(|error| error.to_string())?;
+    let store = Store::new(home, Arc::new(RealDisk));
+    let trees: BTreeSet<TreeId> =
+        store.scan().map_err(|error| error.to_string())?.heads.iter().map(|head| head.meta.session_id).collect();
+    for tree in trees {
+        let found = store.disagreements(tree).map_err(|error| error.to_string())?;
+        if let Some((file, finding)) = found.first() {
+            return Err(format!("{file}: {finding}"));
+        }
+    }
+    Ok(())
+}
+
 /// Fails the test unless [`append_only`] holds.
 #[track_caller]
 pub fn assert_append_only(requests: &[Request]) {
@@ -164,15 +186,22 @@ pub fn assert_bounded(requests: &[Request]) {
     must("an item is too large", bounded(requests));
 }
 
-/// Fails the test unless all four checks hold, and there is something for them to hold of.
+/// Fails the test unless [`agreed`] holds.
+#[track_caller]
+pub fn assert_agreed(home: impl AsRef<Path>) {
+    must("rollouts disagree", agreed(home));
+}
+
+/// Fails the test unless all five checks hold, and there is something for them to hold of.
 #[track_caller]
 pub fn assert_invariants(home: impl AsRef<Path>, requests: &[Request]) {
     let some = if requests.is_empty() { Err("there is no request") } else { Ok(()) };
     must("nothing to check", some);
     assert_append_only(requests);
     assert_closed(requests);
-    assert_written(home, requests);
+    assert_written(&home, requests);
     assert_bounded(requests);
+    assert_agreed(home);
 }
 
 /// A body that cannot be read would pass every check for want of items.

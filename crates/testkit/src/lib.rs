@@ -23,8 +23,8 @@ mod wire;
 
 pub use agent::{Agent, Run, Running, child_value};
 pub use check::{
-    append_only, assert_append_only, assert_bounded, assert_closed, assert_invariants, assert_written, bounded, closed,
-    written,
+    agreed, append_only, assert_agreed, assert_append_only, assert_bounded, assert_closed, assert_invariants,
+    assert_written, bounded, closed, written,
 };
 pub use fault::{Act, Effect, FaultDisk, On, Op, When};
 pub use gate::Gate;

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 
@@ -121,6 +122,12 @@ async fn a_rollout_that_is_gone_is_told_each_time() {
         mirror.flush().await.unwrap();
         assert_eq!(home.count("SELECT count(*) FROM threads"), 9);
     }
+    // Emptied is as good as gone, and nobody takes it for an agent that never was.
+    fs::write(file, "").unwrap();
+    let catalogue = mirror.catalogue(&home.store, Some(tree(1))).unwrap();
+    assert_eq!((split(&catalogue), catalogue.unborn.len()), ((6, 0), 0));
+    expect_test::expect!["~/sessions/2026/11/30/rollout-2026-11-30T15-13-02-01939d5e-0000-7000-8000-000000000003.jsonl: it is empty and was the rollout of /root/agent_3 in the tree 01939d5e-0000-7000-8000-000000000001; put it back from a copy"]
+        .assert_eq(&told(&home, &catalogue));
     fs::write(file, bytes).unwrap();
     assert_eq!(split(&home.catalogue(&mirror)), (9, 0));
     // All at once: a sentence a tree, however many agents it had.
@@ -351,7 +358,12 @@ mod whatever_happens {
     /// Agents by what their files say, however they are read.
     fn same(catalogue: &Catalogue, home: &Home) {
         assert_eq!(summaries(catalogue), home.truth());
-        assert_eq!(catalogue.unborn, unborn(home));
+        // One that was an agent's, by its row, is a problem instead.
+        let passed: BTreeSet<&stdx::AbsPath> = catalogue.unborn.iter().map(|unborn| &unborn.file).collect();
+        let told: BTreeSet<&stdx::AbsPath> = catalogue.problems.iter().map(|problem| &problem.file).collect();
+        let files = unborn(home);
+        assert!(passed.is_subset(&files.iter().map(|unborn| &unborn.file).collect()), "{passed:?}");
+        assert!(files.iter().all(|unborn| passed.contains(&unborn.file) != told.contains(&unborn.file)), "{files:?}");
     }
 
     proptest! {
@@ -411,7 +423,8 @@ mod whatever_happens {
                 same(&mirror.catalogue(&home.store, None).unwrap(), &home);
                 let mut tree = mirror.catalogue(&home.store, Some(tree(1))).unwrap();
                 tree.agents.sort_by(|a, b| a.summary.file.cmp(&b.summary.file));
-                tree.unborn = unborn(&home);
+                let told = |file| tree.problems.iter().any(|problem| problem.file == file);
+                tree.unborn = unborn(&home).into_iter().filter(|unborn| !told(unborn.file.clone())).collect();
                 same(&tree, &home);
                 runtime.block_on(mirror.flush()).unwrap();
             }
