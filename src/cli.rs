@@ -247,8 +247,8 @@ pub(crate) struct Rollout {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RolloutWhat {
-    /// Verify one file, or all there are: every line readable, no gaps, every call answered, every mail and every end
-    /// once
+    /// Verify one file: every line readable, no gaps, every call answered, every mail and every end once; or all there
+    /// are, and that they bear out what they say of each other: no rollout is missing, and no mail that was accepted
     Check {
         /// The file; left out: all of them
         file: Option<PathBuf>,

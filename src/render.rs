@@ -52,6 +52,7 @@ fn standing(row: &Row, now: Timestamp) -> String {
     let mut parts = vec![match &row.waits {
         Some(Waits::Slot { position }) => format!("{}, number {position}", row.status),
         Some(waits) if *waits != Waits::Model => format!("{} for {waits}", row.status),
+        _ if row.outcome == Some(Outcome::OverBudget) && row.status == Status::Errored => "over budget".to_owned(),
         _ => row.status.to_string(),
     }];
     if let Some(since) = row.since.filter(|_| row.status.is_active()) {

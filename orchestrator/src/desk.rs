@@ -171,6 +171,7 @@ impl Tree {
             nickname: node.meta.agent_nickname.clone(),
             edge: if open { ShownEdge::Open } else { ShownEdge::Closed },
             status: facts.status,
+            outcome: facts.last_end.as_ref().map(|end| end.outcome),
             waiting_on: facts.waiting_on,
             position: self.0.slots.position(node.meta.id),
             waits: self.waits(node),

@@ -171,6 +171,7 @@ fn row(state: &State, skipped: usize, parent: Option<AgentPath>, owned: bool) ->
         nickname: state.meta.agent_nickname.clone(),
         edge: if closed_at.is_some() { ShownEdge::Closed } else { ShownEdge::Open },
         status: if running { Status::Running } else { state.status() },
+        outcome: state.last_end.as_ref().map(|end| end.outcome),
         waiting_on: None,
         resident: running,
         unread: state.unread(),

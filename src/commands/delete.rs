@@ -13,6 +13,9 @@ use crate::output;
 use crate::which::Among;
 use crate::wire::Setting;
 
+/// Fewest characters of an id by which a tree is deleted without asking: one that was typed by chance names nobody.
+const MIN_ID: usize = 8;
+
 /// Characters of a title in a question.
 const TITLE: usize = 60;
 
@@ -43,6 +46,11 @@ struct Doomed {
 }
 
 fn chosen(setting: &Setting, args: &Delete) -> Result<Vec<Doomed>, Failure> {
+    let short = |word: &&String| word.trim().chars().count() < MIN_ID;
+    if let Some(word) = setting.words(&args.trees).iter().find(short).filter(|_| args.yes) {
+        return Err(Failure::usage(format!("`{}` is too little of an id to delete by", one_line(word, TITLE)))
+            .hint(format!("nobody is asked with --yes, so give at least {MIN_ID} characters of it")));
+    }
     if !args.yes && !std::io::stdin().is_terminal() {
         return Err(Failure::usage("deleting asks first, and stdin is no terminal on which to answer")
             .hint("`--yes` deletes without asking"));

@@ -212,8 +212,9 @@ pub(super) fn tell(tree: TreeId, end: &TaskEnd, hints: Vec<String>, code: u8, js
         return output::note(&format!("note: {reason}"));
     }
     let said = match end.outcome {
-        // The line begins with `error: ` anyway.
+        // The line begins with `error: ` anyway, and some reasons with the word itself.
         Outcome::Errored => reason.clone(),
+        outcome if reason.starts_with(&outcome.to_string()) => reason.clone(),
         outcome => format!("{outcome}: {reason}"),
     };
     let mut failure = Failure::internal(said);

@@ -253,6 +253,7 @@ fn deleting_asks_and_removes_everything() {
     let run = command(&home, &["delete", &gone]).run();
     refused(&run, &["asks first", "hint: `--yes` deletes without asking"]);
     refused(&command(&home, &["delete", "--yes"]).run(), &["which tree to delete", &gone, &stays]);
+    refused(&command(&home, &["delete", "--yes", &gone[..7]]).run(), &["too little of an id", "at least 8 characters"]);
     assert_eq!(files(&home, "sessions").len(), 4);
     for archived in [false, true] {
         let home = home.copy();

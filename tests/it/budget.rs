@@ -174,6 +174,9 @@ fn a_reply_that_fills_what_is_left_is_not_taken_for_an_answer() {
     run.assert_code(4);
     assert_eq!(run.stdout, "and so on and\n", "what there is of it is shown");
     assert!(run.stderr.contains("the reply was cut off at"), "{}", run.stderr);
+    let shown = command(&home, &["tree"]).run_ok();
+    assert!(shown.stdout.contains("/root  over budget · default"), "{}", shown.stdout);
+    assert_eq!(tree(&home)["agents"][0]["outcome"], "over_budget");
     end(&home, &server, &run);
 }
 

@@ -57,6 +57,9 @@ pub struct Row {
     pub edge: Edge,
     /// How it stands.
     pub status: Status,
+    /// How its last task ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
     /// What it waits for.
     pub waiting_on: Option<WaitingOn>,
     /// Its place in the queue for a running slot, from 1.

@@ -213,6 +213,7 @@ pub(crate) fn listing() -> Listing {
         nickname: None,
         edge: Edge::Open,
         status: Status::Queued,
+        outcome: None,
         waiting_on: None,
         position: Some(3),
         waits: Some(protocol::Waits::Slot { position: 3 }),
