@@ -21,7 +21,7 @@ Examples:
 
 const ARCHIVE: &str = "\
 Examples:
-  agent archive                      the newest tree made in this folder
+  agent archive                      of the trees made in this folder the one used last
   agent archive 01a22d34 01a22d57    these two
   agent list --archived              what is put away
   agent tree --tree 01a22d34         reads it as if it were not";
@@ -29,7 +29,7 @@ Examples:
 const UNARCHIVE: &str = "\
 Examples:
   agent unarchive 01a22d34           this one; `agent list --archived` has their ids
-  agent unarchive --last             the newest of those that are archived";
+  agent unarchive --last             of those that are archived the one used last";
 
 const DELETE: &str = "\
 Examples:
@@ -64,10 +64,10 @@ pub(crate) struct Common {
     /// Work in this folder instead of the present one
     #[arg(short = 'C', long = "cd", global = true, value_name = "DIR", help_heading = WHICH)]
     pub(crate) cd: Option<PathBuf>,
-    /// The tree with this id, or the beginning of it (default: the newest tree made in this folder)
+    /// The tree with this id, or the beginning of it (default: of those made in this folder the one used last)
     #[arg(long, global = true, value_name = "ID", help_heading = WHICH)]
     pub(crate) tree: Option<String>,
-    /// The newest tree, whatever folder it was made in
+    /// The tree used last, whatever folder it was made in
     #[arg(long, global = true, conflicts_with = "tree", help_heading = WHICH)]
     pub(crate) last: bool,
     /// The model: PROVIDER/NAME such as openai/gpt-5.5, `rehearsal`, or `script:FILE`
@@ -112,7 +112,7 @@ pub(crate) enum Command {
     Resume(Resume),
     /// Show a tree: each agent's status, role, unread mail, tokens and task
     Tree(Show),
-    /// List the trees, newest first
+    /// List the trees, the one used last first
     List(List),
     /// Print an agent's transcript
     Log(Log),
@@ -217,7 +217,7 @@ pub(crate) struct List {
 
 #[derive(Debug, Args)]
 pub(crate) struct Archive {
-    /// The trees, by id or the beginning of one (default: the newest made in this folder)
+    /// The trees, by id or the beginning of one (default: of those made in this folder the one used last)
     #[arg(value_name = "TREE")]
     pub(crate) trees: Vec<String>,
 }

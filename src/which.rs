@@ -24,8 +24,8 @@ pub(crate) enum Among {
 }
 
 impl Setting {
-    /// The tree that the flags mean: an id or its prefix, archived or not; or of those in use the newest of all, or the
-    /// newest of this folder.
+    /// The tree that the flags mean: an id or its prefix, archived or not; or of those in use the one used last, in any
+    /// folder or in this one.
     pub(crate) fn tree(&self) -> Result<TreeId, Failure> {
         Ok(self.head()?.tree)
     }
@@ -123,7 +123,7 @@ impl Setting {
             )),
             None => failure,
         };
-        failure.hint("--last takes the newest of any folder, --tree ID a certain one; `agent list` lists them")
+        failure.hint("--last takes the one used last in any folder, --tree ID a certain one; `agent list` lists them")
     }
 
     /// The first few of these trees, a line each.

@@ -133,7 +133,7 @@ fn trees_that_are_not_meant() {
     refuses(&run, 2, &["no tree was made in", "deep", &above, &ids[5], "--last"]);
     // And one that has nothing to do with them.
     let run = command(&home, &["tree", "-C", home.user().to_str().unwrap()]).run();
-    refuses(&run, 2, &["no tree was made in", "--last takes the newest of any folder"]);
+    refuses(&run, 2, &["no tree was made in", "--last takes the one used last in any folder"]);
     assert!(!run.stderr.contains("above this folder"), "{}", run.stderr);
     end(&home, &server, &run);
 }
