@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use mailbox::{Mailbox, Offer, Route, cut_body, route_result, route_undelivered};
-use protocol::{Address, EventKind, Mail, MailId, MailKind, Party, TreeId};
+use protocol::{Address, EventKind, Mail, MailId, MailKind, Party, ThreadId, TreeId};
 use rollout::{Record, TaskDone};
 use stdx::{AbsPath, one_line};
 
@@ -171,7 +171,14 @@ impl Tree {
         Box::pin(async move {
             let near = done.giver.thread().and_then(|giver| self.nearest(giver));
             let (to, id) = match route_result(done.task, &done.giver, near.as_ref()) {
-                Route::Deliver { to, id } | Route::Forward { to, id } => (to, id),
+                Route::Deliver { to, id } => (to, id),
+                Route::Forward { to, id } => {
+                    let ids = [done.task.result(), id];
+                    if let Some(known) = self.arrived(done.giver.thread(), &to, &ids)? {
+                        return self.settled(node, done.task, known);
+                    }
+                    (to, id)
+                }
                 // Nobody is left to read it: settled, so that it is not driven again for ever.
                 Route::Drop(_) => return self.settled(node, done.task, done.task.result()),
                 Route::Client(_) | Route::Return { .. } | Route::EndTask => return Ok(()),
@@ -199,13 +206,16 @@ impl Tree {
     pub(crate) async fn give_back(&self, node: &Arc<Node>, mail: &Mail, reason: &str) -> Result<(), TreeError> {
         let above = self.nearest(node.meta.id);
         let near_sender = mail.from.thread().and_then(|sender| self.nearest(sender));
-        let back = match route_undelivered(mail, above.as_ref(), near_sender.as_ref()) {
-            Route::Forward { to, .. } => mailbox::forwarded(mail, to),
-            Route::Return { to, .. } => mailbox::returned(mail, to, reason),
+        let (back, way) = match route_undelivered(mail, above.as_ref(), near_sender.as_ref()) {
+            Route::Forward { to, .. } => (mailbox::forwarded(mail, to), node.meta.parent_thread_id),
+            Route::Return { to, .. } => (mailbox::returned(mail, to, reason), mail.from.thread()),
             Route::Drop(_) => return self.settled(node, mail.id, mail.id.returned()),
             Route::Deliver { .. } | Route::EndTask | Route::Client(_) => return Ok(()),
         };
         let id = back.id;
+        if self.arrived(way, &back.to, &[id])?.is_some() {
+            return self.settled(node, mail.id, id);
+        }
         if let Some(recipient) = self.node(back.to.thread) {
             self.deliver(&recipient, back).await?;
             self.settled(node, mail.id, id)?;
@@ -213,8 +223,27 @@ impl Tree {
         Ok(())
     }
 
+    /// Which of these ids an agent on the way from `from` up to `to` has accepted, who is closed by now: what it had not
+    /// read it has moved on itself, and what it had is not to be read a second time further up. The note that it was
+    /// sent is not synced, so it may be gone although the mail is there.
+    fn arrived(&self, from: Option<ThreadId>, to: &Address, ids: &[MailId]) -> Result<Option<MailId>, TreeError> {
+        let mut at = from;
+        // No chain of parents is longer, whatever the files say.
+        for _ in 0..=protocol::MAX_DEPTH_HARD {
+            let Some(node) = at.filter(|at| *at != to.thread).and_then(|at| self.node(at)) else { break };
+            node.make_whole(&self.0.options.store)?;
+            let mailbox = node.inbox.lock();
+            if let Some(known) = ids.iter().find(|id| mailbox.knows(**id)) {
+                return Ok(Some(*known));
+            }
+            drop(mailbox);
+            at = node.meta.parent_thread_id;
+        }
+        Ok(None)
+    }
+
     /// The nearest reachable agent at or above `thread`.
-    pub(crate) fn nearest(&self, thread: protocol::ThreadId) -> Option<Address> {
+    pub(crate) fn nearest(&self, thread: ThreadId) -> Option<Address> {
         let near = self.family().graph.nearest_reachable(thread)?;
         self.node(near).map(|node| node.address.clone())
     }

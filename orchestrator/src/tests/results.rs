@@ -127,3 +127,69 @@ async fn a_giver_hears_once_the_disk_is_well_again() {
     assert_eq!(got, [Outcome::Completed, Outcome::Errored]);
     house.finish(tree).await;
 }
+
+/// Takes the note that its last mail was sent out of an agent's file, as a loss of power may: it is not synced.
+fn forgets_that_it_sent(house: &House, at: &str) {
+    let scan = house.store.scan().unwrap();
+    let file = &scan.heads.iter().find(|head| head.meta.agent_path.as_str() == at).unwrap().file;
+    let text = std::fs::read_to_string(file).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let sent = lines.iter().rposition(|line| line.contains("\"type\":\"sent\"")).expect("it sent something");
+    let left = &lines[..sent];
+    std::fs::write(file, left.join("\n") + "\n").unwrap();
+}
+
+#[tokio::test]
+async fn what_a_closed_agent_has_read_is_not_sent_on_when_the_note_of_it_is_lost() {
+    let house = House::new(|asked: &Asked| match (asked.path.as_str(), asked.before) {
+        ("/root", 0) => vec![pair("a")],
+        ("/root/a", 0) => vec![pair("b")],
+        ("/root/a", 1) => vec![Step::Call("wait_agent", json!({}))],
+        _ => say("done"),
+    });
+    let (tree, _pending) = house.tree("go").await;
+    tree.go().await;
+    tree.quiet().await;
+    assert_eq!(results(&house, "/root/a").len(), 1);
+    let by = crate::close::By::User;
+    tree.close(&path("a"), "enough", &by).await.unwrap();
+    let id = tree.id();
+    house.close(tree).await;
+    forgets_that_it_sent(&house, "/root/a/b");
+    let (tree, report) = house.again(id).await;
+    assert_eq!(report.problems, [""; 0]);
+    let got: Vec<String> = results(&house, "/root").into_iter().map(|(from, _)| from).collect();
+    assert_eq!(got, ["/root/a"], "b answered a, who has read it");
+    house.finish(tree).await;
+}
+
+#[tokio::test]
+async fn what_came_back_and_was_read_does_not_come_back_again() {
+    let house = House::new(|asked: &Asked| match (asked.path.as_str(), asked.before) {
+        ("/root", 0) => vec![pair("a")],
+        ("/root/a", 0) => vec![pair("b")],
+        ("/root/a", 1) => vec![Step::Call("wait_agent", json!({}))],
+        ("/root/a", 2) => vec![Step::Call("send_message", json!({ "target": "b", "message": "by the way" }))],
+        ("/root/a", 3) => vec![Step::Call("close_agent", json!({ "target": "b" }))],
+        _ => say("done"),
+    });
+    let (tree, _pending) = house.tree("go").await;
+    tree.go().await;
+    tree.quiet().await;
+    tree.send(&path("a"), "and?", true).await.unwrap().answer().await;
+    tree.quiet().await;
+    let back = |at: &str| {
+        let is_back = |record: &Record| matches!(record, Record::Mail(mail) if mail.kind == MailKind::Returned);
+        house.records(at).iter().filter(|record| is_back(record)).count()
+    };
+    assert_eq!(back("/root/a"), 1);
+    tree.close(&path("a"), "enough", &crate::close::By::User).await.unwrap();
+    let id = tree.id();
+    house.close(tree).await;
+    forgets_that_it_sent(&house, "/root/a/b");
+    assert!(house.records("/root/a/b").iter().any(|record| matches!(record, Record::MailReturned(_))));
+    let (tree, report) = house.again(id).await;
+    assert_eq!((report.problems.len(), back("/root")), (0, 0));
+    assert_eq!(results(&house, "/root").len(), 1);
+    house.finish(tree).await;
+}
