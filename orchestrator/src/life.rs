@@ -232,13 +232,17 @@ impl Tree {
                  tries again, close_agent gives it up."
             );
             let told = async {
-                // An earlier owner may have told it.
+                // An earlier owner may have told it, or whoever is closed by now.
                 giver.make_whole(&self.0.options.store)?;
-                let kind = (MailKind::Message, false);
-                let letter = self.letter(mail.id.not_begun(), node.party(), &giver, kind, &words)?;
-                self.deliver_quietly(&giver, letter).await
+                let id = mail.id.not_begun();
+                if self.arrived(mail.from.thread(), &giver.address, &[id])?.is_some() {
+                    return Ok(());
+                }
+                let letter = self.letter(id, node.party(), &giver, (MailKind::Message, false), &words)?;
+                self.deliver_quietly(&giver, letter).await.map(drop)
             };
-            if let Err(error) = told.await {
+            let told: Result<(), TreeError> = told.await;
+            if let Err(error) = told {
                 let message = format!("{} was not told: {error}", giver.address.path);
                 self.0.bus.emit(&node.address, EventKind::Warning { message });
             }

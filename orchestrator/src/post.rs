@@ -226,7 +226,12 @@ impl Tree {
     /// Which of these ids an agent on the way from `from` up to `to` has accepted, who is closed by now: what it had not
     /// read it has moved on itself, and what it had is not to be read a second time further up. The note that it was
     /// sent is not synced, so it may be gone although the mail is there.
-    fn arrived(&self, from: Option<ThreadId>, to: &Address, ids: &[MailId]) -> Result<Option<MailId>, TreeError> {
+    pub(crate) fn arrived(
+        &self,
+        from: Option<ThreadId>,
+        to: &Address,
+        ids: &[MailId],
+    ) -> Result<Option<MailId>, TreeError> {
         let mut at = from;
         // No chain of parents is longer, whatever the files say.
         for _ in 0..=protocol::MAX_DEPTH_HARD {
