@@ -1,6 +1,6 @@
 //! Which tree a command is about.
 
-use orchestrator::{TreeHead, list};
+use orchestrator::{TreeHead, TreeRoot, list, roots};
 use protocol::TreeId;
 use stdx::one_line;
 
@@ -27,7 +27,24 @@ impl Setting {
     /// The tree that the flags mean: an id or its prefix, archived or not; or of those in use the one used last, in any
     /// folder or in this one.
     pub(crate) fn tree(&self) -> Result<TreeId, Failure> {
-        Ok(self.head()?.tree)
+        // Most of the time one tree can be meant, and its root says so. Otherwise that of everybody decides, or a person
+        // is told why none can be.
+        match roots(&self.store, self.mirror())?.and_then(|roots| self.only(&roots)) {
+            Some(tree) => Ok(tree),
+            None => Ok(self.head()?.tree),
+        }
+    }
+
+    /// The one tree that the flags can mean.
+    fn only(&self, roots: &[TreeRoot]) -> Option<TreeId> {
+        let wanted = self.common.tree.as_deref().map(prefix);
+        let meant = |root: &&TreeRoot| match &wanted {
+            Some(wanted) => begins(root.tree, wanted),
+            None => !root.archived && (self.common.last || root.cwd == self.cwd),
+        };
+        let mut all = roots.iter().filter(meant);
+        let first = all.next()?;
+        all.next().is_none().then_some(first.tree)
     }
 
     /// As [`Setting::tree`], with what lists know of it.
@@ -80,9 +97,8 @@ impl Setting {
     }
 
     fn named<'a>(&self, wanted: &str, heads: &'a [TreeHead]) -> Result<&'a TreeHead, Failure> {
-        let wanted = &*wanted.trim().to_ascii_lowercase();
-        let fits: Vec<&TreeHead> =
-            heads.iter().filter(|head| !wanted.is_empty() && head.tree.to_string().starts_with(wanted)).collect();
+        let wanted = &*prefix(wanted);
+        let fits: Vec<&TreeHead> = heads.iter().filter(|head| begins(head.tree, wanted)).collect();
         match fits.as_slice() {
             [head] => Ok(head),
             [] => {
@@ -137,6 +153,15 @@ impl Setting {
         }
         rows.join("\n")
     }
+}
+
+/// The beginning of an id as it may be typed.
+fn prefix(word: &str) -> String {
+    word.trim().to_ascii_lowercase()
+}
+
+fn begins(tree: TreeId, prefix: &str) -> bool {
+    !prefix.is_empty() && tree.to_string().starts_with(prefix)
 }
 
 /// The newest of those that are meant.

@@ -33,7 +33,7 @@ pub use close::By;
 pub use error::TreeError;
 pub use options::Options;
 pub use shelf::{Shelved, archive, delete, remnants, unarchive};
-pub use snapshot::{Snapshot, TreeHead, list, snapshot};
+pub use snapshot::{Snapshot, TreeHead, TreeRoot, list, roots, snapshot};
 pub use submit::{Mode, NotSubmitted, Submitted};
 pub use tree::{Answer, Pending, Tree};
 

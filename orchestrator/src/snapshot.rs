@@ -97,6 +97,36 @@ pub fn list(store: &Store, mirror: &Mirror) -> Result<(Vec<TreeHead>, Vec<String
     Ok((heads, problems))
 }
 
+/// A tree by its root alone.
+#[derive(Clone, Debug)]
+pub struct TreeRoot {
+    /// The tree.
+    pub tree: TreeId,
+    /// Its root's working folder.
+    pub cwd: AbsPath,
+    /// Whether its root is archived.
+    pub archived: bool,
+}
+
+/// All trees by their roots, in no order, for whoever wants a certain one: other agents are not looked at. Nothing when
+/// anything is odd about any of them; then [`list`] has what a person is to be told.
+///
+/// # Errors
+/// When the folder of the sessions cannot be listed.
+pub fn roots(store: &Store, mirror: &Mirror) -> Result<Option<Vec<TreeRoot>>, TreeError> {
+    let catalogue = mirror.roots(store)?;
+    let odd = !catalogue.problems.is_empty() || catalogue.trouble.is_some() || unreadable(&catalogue).next().is_some();
+    if odd || !store.deleting()?.is_empty() {
+        return Ok(None);
+    }
+    let root = |known: &mirror::Known| TreeRoot {
+        tree: known.summary.meta.session_id,
+        cwd: known.summary.meta.cwd.clone(),
+        archived: known.is_archived(),
+    };
+    Ok(Some(catalogue.agents.iter().map(root).collect()))
+}
+
 /// A tree as its rollouts have it. `alive` says whether the owner that a hint names still lives: then a turn without
 /// an end is running and not lost.
 ///

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use agent_graph::Graph;
 use frontend::{Cut, Found as Standing, Report};
-use mirror::Known;
+use mirror::{Catalogue, Known};
 use protocol::{EffectId, Mail, MailId, MailKind, Outcome, Party, TaskId, ThreadId, TreeId};
-use rollout::{Limits, Obligation, OpenCall, Opened, Record, State, Store, Summary, TaskDone, Unborn, Writer};
+use rollout::{Edge, Limits, Obligation, OpenCall, Opened, Record, State, Store, Summary, TaskDone, Unborn, Writer};
 use runtime::{MAY_HAVE_RUN, closing};
 use stdx::AbsPath;
 use tokio_util::sync::CancellationToken;
@@ -30,19 +30,28 @@ struct Found {
 }
 
 impl Found {
-    /// From its row, when that can be believed and nothing of the agent needs a hand; else from its file.
-    fn new(store: &Store, known: &Known) -> Result<Self, rollout::Error> {
-        if known.trusted && known.summary.at_rest {
+    /// From its row, when that can be believed and nothing of the agent needs a hand; else from its file. Where the whole
+    /// tree is at rest, what its file came to a moment ago is as good as a row.
+    fn new(store: &Store, known: &Known, all_rest: bool) -> Result<Self, rollout::Error> {
+        let is_root = known.summary.meta.id == known.summary.meta.session_id.root();
+        if known.summary.at_rest && (known.trusted || (all_rest && !is_root)) {
             let cut = cut(&known.summary.file, 0, known.summary.skipped);
             return Ok(Self { state: State::from_summary(&known.summary), writer: None, cut });
         }
         let meta = &known.summary.meta;
         // The root is the one that is most likely woken next.
-        let Opened { loaded, writer } =
-            if meta.id == meta.session_id.root() { store.open_ahead(meta.id)? } else { store.open(meta.id)? };
+        let Opened { loaded, writer } = if is_root { store.open_ahead(meta.id)? } else { store.open(meta.id)? };
         let cut = cut(&loaded.file, loaded.torn, loaded.skipped);
         Ok(Self { state: loaded.state, writer: Some(writer), cut })
     }
+}
+
+/// Whether nothing of the tree needs a hand. Then nothing will be written that stands on what was read, so nothing of that
+/// has to be on the disk first: who is at rest has had an answer to all that it did, and what an answer stands on was
+/// synced before it. Below a closed edge mail goes back, which stands on that edge.
+fn all_rest(catalogue: &Catalogue) -> bool {
+    let rests = |known: &Known| known.summary.at_rest && known.torn == 0 && known.summary.edge == Edge::Open;
+    catalogue.unborn.is_empty() && catalogue.agents.iter().all(rests)
 }
 
 /// What of a rollout was lost.
@@ -75,10 +84,11 @@ impl Tree {
             return Err(TreeError::Archived(id));
         }
         let mut problems: Vec<String> = catalogue.trouble.iter().map(ToString::to_string).collect();
-        let mut order: Vec<ThreadId> = Vec::new();
-        let mut found: HashMap<ThreadId, Found> = HashMap::new();
+        let mut order: Vec<ThreadId> = Vec::with_capacity(catalogue.agents.len());
+        let mut found: HashMap<ThreadId, Found> = HashMap::with_capacity(catalogue.agents.len());
+        let all_rest = all_rest(&catalogue);
         for known in &catalogue.agents {
-            match Found::new(&options.store, known) {
+            match Found::new(&options.store, known, all_rest) {
                 Ok(agent) => {
                     order.push(known.summary.meta.id);
                     found.insert(known.summary.meta.id, agent);

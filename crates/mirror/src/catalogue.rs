@@ -7,7 +7,8 @@ use rollout::{Error, FileFacts, Files, Identity, Problem, SessionMeta, Store, Su
 
 use crate::change::{Change, Mark};
 use crate::gone::gone;
-use crate::rows::Stored;
+use crate::rows::{Stored, Wanted};
+use crate::side::by_side;
 use crate::{Mirror, Trouble};
 
 /// All agents, or those of one tree, as their rollouts have them at this moment.
@@ -38,13 +39,16 @@ pub struct Known {
     pub summary: Summary,
     /// Whether it was taken from its row, whose word the end of its file bears out; otherwise the file was read.
     pub trusted: bool,
+    /// Bytes of the file behind what the summary counts: a write that broke off, or one that is under way. Of a packed
+    /// file nothing is behind it.
+    pub torn: u64,
 }
 
 /// One listing as it goes on.
 struct Listing<'a> {
     mirror: &'a Mirror,
     store: &'a Store,
-    tree: Option<TreeId>,
+    wanted: Wanted,
     seen: HashSet<ThreadId>,
     /// Whether notes may wait for room.
     patient: bool,
@@ -69,27 +73,44 @@ impl Mirror {
     /// When the folder of the sessions exists and cannot be listed, or there is no descriptor to read a file with: what
     /// cannot be read for that must not be taken for damaged.
     pub fn catalogue(&self, store: &Store, tree: Option<TreeId>) -> Result<Catalogue, Error> {
+        self.list(store, tree.map_or(Wanted::All, Wanted::Tree))
+    }
+
+    /// As [`Mirror::catalogue`], of the roots of all trees and of nobody else: what says which trees there are. An agent
+    /// that its row or its first line says is none is not looked at further, so this does not cost what all agents do.
+    ///
+    /// # Errors
+    /// As [`Mirror::catalogue`].
+    pub fn roots(&self, store: &Store) -> Result<Catalogue, Error> {
+        self.list(store, Wanted::Roots)
+    }
+
+    fn list(&self, store: &Store, wanted: Wanted) -> Result<Catalogue, Error> {
         // Rows before files: a file that grows in between is longer than its row, never the other way round.
-        let (mut rows, trouble) = match self.stored(tree) {
+        let (mut rows, trouble) = match self.stored(wanted) {
             Ok(found) => found,
             Err(trouble) => (HashMap::new(), Some(trouble)),
         };
         let Files { files, problems, complete } = store.files()?;
         let catalogue = Catalogue { problems, trouble, ..Catalogue::default() };
-        let mut listing = Listing { mirror: self, store, tree, seen: HashSet::new(), patient: true, catalogue };
-        for facts in files {
-            match rows.remove(&facts.thread) {
-                // An agent never changes its tree.
-                Some(Stored::Elsewhere) => {
-                    rows.insert(facts.thread, Stored::Elsewhere);
+        let mut listing = Listing { mirror: self, store, wanted, seen: HashSet::new(), patient: true, catalogue };
+        let looks = by_side(&files, |facts| look(store, wanted, facts, rows.get(&facts.thread)));
+        for (facts, look) in files.into_iter().zip(looks) {
+            // Of two files of one id the first has the row.
+            let stored = match look {
+                Look::Elsewhere => continue,
+                Look::Trusted | Look::Read(..) => rows.remove(&facts.thread),
+            };
+            let (mark, summary) = match stored {
+                Some(Stored::Row { mark, summary }) => (Some(mark), summary),
+                Some(Stored::Elsewhere) | None => (None, None),
+            };
+            match (look, summary) {
+                (Look::Trusted, Some(summary)) => listing.trust(facts, *summary),
+                (Look::Read(identity, read), summary) => {
+                    listing.read(&facts, mark, summary.as_ref().map(|summary| &summary.meta), (identity, read))?;
                 }
-                Some(Stored::Row { summary: Some(summary), .. }) if store.tail_matches(&facts, &summary) => {
-                    listing.trust(facts, *summary);
-                }
-                Some(Stored::Row { mark, summary }) => {
-                    listing.read(&facts, Some(mark), summary.as_ref().map(|summary| &summary.meta))?;
-                }
-                None => listing.read(&facts, None, None)?,
+                (_, _) => listing.read(&facts, mark, None, (store.identify(&facts), None))?,
             }
         }
         if complete {
@@ -109,11 +130,38 @@ impl Mirror {
             listing.catalogue.problems.extend(gone(store.home(), missing));
         }
         let mut catalogue = listing.catalogue;
-        if tree.is_some() {
+        if let Wanted::Tree(_) = wanted {
             catalogue.agents.sort_by_cached_key(|known| known.summary.meta.rank());
         }
         Ok(catalogue)
     }
+}
+
+/// What is seen of one file without looking at any other.
+enum Look {
+    /// It is an agent's that is not wanted, and an agent never changes its tree.
+    Elsewhere,
+    /// It bears its row out.
+    Trusted,
+    /// It had to be read: whose it is, and what it comes to, unless that is still to be asked.
+    Read(Result<Identity, Error>, Option<Result<Summary, Error>>),
+}
+
+fn look(store: &Store, wanted: Wanted, facts: &FileFacts, stored: Option<&Stored>) -> Look {
+    match stored {
+        Some(Stored::Elsewhere) => return Look::Elsewhere,
+        Some(Stored::Row { summary: Some(summary), .. }) if store.tail_matches(facts, summary) => return Look::Trusted,
+        Some(Stored::Row { .. }) | None => {}
+    }
+    let identity = store.identify(facts);
+    let read = match &identity {
+        // What is read of a root may be kept, one after the other: see `Store::lists_root`.
+        Ok(Identity::Agent(meta)) if meta.id != meta.session_id.root() && wanted.has(meta.id, meta.session_id) => {
+            Some(store.summarise(facts))
+        }
+        _ => None,
+    };
+    Look::Read(identity, read)
 }
 
 /// Whether a file that is not there should be: nobody set it aside or has begun to delete its tree.
@@ -137,9 +185,15 @@ impl Listing<'_> {
         }
     }
 
-    fn read(&mut self, facts: &FileFacts, disproved: Option<Mark>, row: Option<&SessionMeta>) -> Result<(), Error> {
-        match self.store.identify(facts)? {
-            Identity::Agent(meta) if self.tree.is_none_or(|tree| tree == meta.session_id) => {
+    fn read(
+        &mut self,
+        facts: &FileFacts,
+        disproved: Option<Mark>,
+        row: Option<&SessionMeta>,
+        (identity, read): (Result<Identity, Error>, Option<Result<Summary, Error>>),
+    ) -> Result<(), Error> {
+        match identity? {
+            Identity::Agent(meta) if self.wanted.has(meta.id, meta.session_id) => {
                 if meta.id == meta.session_id.root() {
                     self.store.lists_root(meta.id);
                 }
@@ -151,14 +205,14 @@ impl Listing<'_> {
                 return Ok(());
             }
             Identity::Unborn(unborn) => {
-                if self.tree.is_none() || unborn.tree.is_none() || self.tree == unborn.tree {
+                if unborn.tree.is_none_or(|tree| self.wanted.may_have(tree)) {
                     self.catalogue.problems.extend(facts.stray(&unborn));
                     self.catalogue.unborn.push(unborn);
                 }
                 return Ok(());
             }
             Identity::Odd(mut problem) => {
-                if let Some(tree) = self.store.labelled(facts).filter(|tree| self.tree.is_none_or(|of| of == *tree)) {
+                if let Some(tree) = self.store.labelled(facts).filter(|tree| self.wanted.may_have(*tree)) {
                     self.catalogue.archived += 1;
                     problem.why += &format!("; it is of the tree {tree}");
                     problem.tree = Some(tree);
@@ -172,7 +226,7 @@ impl Listing<'_> {
             }
         }
         self.catalogue.read += 1;
-        match self.store.summarise(facts) {
+        match read.unwrap_or_else(|| self.store.summarise(facts)) {
             Ok(summary) => {
                 let disproved = disproved.filter(|mark| mark.is_after(&summary));
                 if self.add(facts.clone(), summary.clone(), false) {
@@ -205,8 +259,9 @@ impl Listing<'_> {
         let first = self.seen.insert(facts.thread);
         if first {
             self.catalogue.archived += usize::from(is_packed(&facts.file));
+            let torn = if is_packed(&facts.file) { 0 } else { facts.bytes.saturating_sub(summary.bytes) };
             self.store.learn(facts.thread, facts.file);
-            self.catalogue.agents.push(Known { summary, trusted });
+            self.catalogue.agents.push(Known { summary, trusted, torn });
         } else {
             let why = format!("another file carries the same id {}", facts.thread);
             self.catalogue.problems.push(Problem { file: facts.file, why, tree: None });

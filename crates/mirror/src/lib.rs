@@ -18,6 +18,7 @@ mod mirror;
 mod queue;
 mod rows;
 mod schema;
+mod side;
 mod trouble;
 mod write;
 

@@ -15,7 +15,7 @@ use crate::change::Change;
 use crate::database::{Database, Identity};
 use crate::fault::Fault;
 use crate::queue::Queue;
-use crate::rows::{self, Stored};
+use crate::rows::{self, Stored, Wanted};
 use crate::{Row, Trouble, write};
 
 /// The database's name in the home.
@@ -127,7 +127,7 @@ impl Mirror {
     pub async fn forget(&self, tree: TreeId) -> Result<(), Trouble> {
         // What waits to be written first, so that no row comes after this.
         self.flush().await?;
-        let (stored, mended) = self.stored(Some(tree))?;
+        let (stored, mended) = self.stored(Wanted::Tree(tree))?;
         for (thread, stored) in stored {
             if let Stored::Row { mark, .. } = stored {
                 self.note_listed(thread, Change::listed(Some(mark), None), true);
@@ -143,7 +143,7 @@ impl Mirror {
     /// # Errors
     /// When there is nothing to read from. After damage that is so once: there are no rows yet.
     pub fn rows(&self, tree: Option<TreeId>) -> Result<Vec<Row>, Trouble> {
-        let (stored, mended) = self.stored(tree)?;
+        let (stored, mended) = self.stored(tree.map_or(Wanted::All, Wanted::Tree))?;
         if let Some(trouble) = mended {
             return Err(trouble);
         }
@@ -154,14 +154,14 @@ impl Mirror {
         Ok(stored.into_values().filter_map(summary).collect())
     }
 
-    /// All rows, and the damage that was put right on the way, if there was any.
-    pub(crate) fn stored(&self, tree: Option<TreeId>) -> Result<(HashMap<ThreadId, Stored>, Option<Trouble>), Trouble> {
+    /// These rows, and the damage that was put right on the way, if there was any.
+    pub(crate) fn stored(&self, wanted: Wanted) -> Result<(HashMap<ThreadId, Stored>, Option<Trouble>), Trouble> {
         let shared = self.shared()?;
         if !shared.home.is_dir() {
             return Ok((HashMap::new(), None));
         }
         let mut database = None;
-        shared.with(&mut database, |database| rows::load(&database.connection, tree))
+        shared.with(&mut database, |database| rows::load(&database.connection, wanted))
     }
 
     #[cfg(test)]

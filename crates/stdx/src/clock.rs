@@ -19,6 +19,11 @@ impl Timestamp {
     /// The Unix epoch.
     pub const EPOCH: Self = Self(jiff::Timestamp::UNIX_EPOCH);
 
+    /// A moment as the file system has it; none when it is out of range.
+    pub fn of(time: std::time::SystemTime) -> Option<Self> {
+        jiff::Timestamp::try_from(time).ok().map(Self)
+    }
+
     /// Milliseconds since the Unix epoch.
     pub fn as_millis(self) -> i64 {
         self.0.as_millisecond()

@@ -531,3 +531,27 @@ async fn a_deleted_tree_is_forgotten() {
     let catalogue = mirror.catalogue(&home.store, None).unwrap();
     assert_eq!((split(&catalogue), catalogue.problems), ((2, 0), Vec::new()));
 }
+
+/// Which trees there are is said by their roots: nobody else is looked at.
+#[tokio::test]
+async fn roots_are_listed_without_those_below() {
+    let home = Home::new();
+    let writers = home.tree(1, 3).await;
+    home.tree(11, 2).await;
+    let mirror = home.mirror();
+    let roots = || {
+        let catalogue = mirror.roots(&home.store).unwrap();
+        let all: Vec<ThreadId> = catalogue.agents.iter().map(|known| known.summary.meta.id).collect();
+        (all, catalogue.from_index, catalogue.read)
+    };
+    let both = || vec![id(1), id(11)];
+    assert_eq!(roots(), (both(), 0, 2), "without rows, by their first lines");
+    home.catalogue(&mirror);
+    mirror.flush().await.unwrap();
+    writers[1].append_synced(&[turn(7)]).await.unwrap();
+    assert_eq!(roots(), (both(), 2, 0), "what another agent has done since is not read");
+    home.sql().execute("UPDATE threads SET tree = thread WHERE thread LIKE '%2'", []).unwrap();
+    assert_eq!(roots(), (both(), 2, 0), "a row does not make a root");
+    home.sql().execute("UPDATE threads SET tree = 'elsewhere' WHERE tree = thread", []).unwrap();
+    assert_eq!(roots(), (both(), 0, 2), "nor does it unmake one");
+}
