@@ -16,6 +16,10 @@ use crate::{Appended, Error, FileEnd, Loaded, Record, State, Summary};
 /// Bytes kept in memory for a disk that does not take them, 64 MiB; then nothing more is taken either.
 const MAX_HELD: usize = 64 << 20;
 
+/// Bytes of room that an open file keeps for its next write. What a longer one or a longer wait for a sync has needed is
+/// given back: most agents of a large tree rest most of the time, each with its file open.
+const ROOM: usize = 1 << 10;
+
 /// One file of one agent. There is one of these a thread id, whoever holds it.
 pub(crate) struct Log {
     pub(crate) thread: ThreadId,
@@ -132,7 +136,9 @@ impl Log {
             return Err(Error::io("write", &*self.file, error));
         }
         tail.end.append(records, tail.buffer.len() as u64, &tail.buffer[last_line..]);
-        tail.unsynced.extend_from_slice(&tail.buffer);
+        let Tail { unsynced, buffer, .. } = &mut *tail;
+        unsynced.append(buffer);
+        buffer.shrink_to(ROOM);
         for (record, ordinal) in records.iter().zip(first..) {
             tail.state.apply_record(at, ordinal, record);
         }
@@ -281,6 +287,9 @@ impl Tail {
     fn settle(&mut self, mark: u64) {
         let covered = usize::try_from(mark.saturating_sub(self.synced)).unwrap_or(usize::MAX);
         self.unsynced.drain(..covered.min(self.unsynced.len()));
+        if self.unsynced.len() < ROOM {
+            self.unsynced.shrink_to(ROOM);
+        }
         self.synced = self.synced.max(mark);
         self.found = false;
     }
