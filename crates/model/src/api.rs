@@ -88,16 +88,17 @@ pub struct ModelRequest {
     pub effort: Option<String>,
 }
 
-/// The items of a conversation, oldest first. Only ever grows at its end.
+/// The items of a conversation, oldest first. Only ever grows at its end. A clone shares them, however many there are, and
+/// the first item that is added while there is one parts the two; a model that has built its request lets go of it.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
-    items: Vec<Item>,
+    items: Arc<Vec<Item>>,
 }
 
 impl Transcript {
     /// Adds an item at the end.
     pub fn push(&mut self, item: Item) {
-        self.items.push(item);
+        Arc::make_mut(&mut self.items).push(item);
     }
 
     /// The items, oldest first.
@@ -118,7 +119,7 @@ impl Transcript {
 
 impl FromIterator<Item> for Transcript {
     fn from_iter<I: IntoIterator<Item = Item>>(items: I) -> Self {
-        Self { items: items.into_iter().collect() }
+        Self { items: Arc::new(items.into_iter().collect()) }
     }
 }
 
