@@ -136,6 +136,9 @@ impl Tree {
             taker = if node.inbox.lock().knows(task) { Some(node) } else { taker };
         }
         let Some(node) = taker else { return Ok(None) };
+        // Whoever took them may have been killed before they, or their end, were on the disk.
+        let writer = self.0.options.store.writer(node.meta.id)?;
+        self.0.options.store.hold(&writer).await?;
         if mode == Mode::Leave {
             return Ok(Some((Submitted::Left, Some(self.expect(task, node.address.path.clone())))));
         }

@@ -99,7 +99,7 @@ impl Mirror {
             // Of two files of one id the first has the row.
             let stored = match look {
                 Look::Elsewhere => continue,
-                Look::Trusted | Look::Read(..) => rows.remove(&facts.thread),
+                Look::Trusted | Look::Read(_) => rows.remove(&facts.thread),
             };
             let (mark, summary) = match stored {
                 Some(Stored::Row { mark, summary }) => (Some(mark), summary),
@@ -107,8 +107,8 @@ impl Mirror {
             };
             match (look, summary) {
                 (Look::Trusted, Some(summary)) => listing.trust(facts, *summary),
-                (Look::Read(identity, read), summary) => {
-                    listing.read(&facts, mark, summary.as_ref().map(|summary| &summary.meta), (identity, read))?;
+                (Look::Read(reading), summary) => {
+                    listing.read(&facts, mark, summary.as_ref().map(|summary| &summary.meta), *reading)?;
                 }
                 (_, _) => listing.read(&facts, mark, None, (store.identify(&facts), None))?,
             }
@@ -143,9 +143,12 @@ enum Look {
     Elsewhere,
     /// It bears its row out.
     Trusted,
-    /// It had to be read: whose it is, and what it comes to, unless that is still to be asked.
-    Read(Result<Identity, Error>, Option<Result<Summary, Error>>),
+    /// It had to be read.
+    Read(Box<Reading>),
 }
+
+/// Whose file it is, and what it comes to, if that was read.
+type Reading = (Result<Identity, Error>, Option<Result<Summary, Error>>);
 
 fn look(store: &Store, wanted: Wanted, facts: &FileFacts, stored: Option<&Stored>) -> Look {
     match stored {
@@ -161,7 +164,7 @@ fn look(store: &Store, wanted: Wanted, facts: &FileFacts, stored: Option<&Stored
         }
         _ => None,
     };
-    Look::Read(identity, read)
+    Look::Read(Box::new((identity, read)))
 }
 
 /// Whether a file that is not there should be: nobody set it aside or has begun to delete its tree.
@@ -190,7 +193,7 @@ impl Listing<'_> {
         facts: &FileFacts,
         disproved: Option<Mark>,
         row: Option<&SessionMeta>,
-        (identity, read): (Result<Identity, Error>, Option<Result<Summary, Error>>),
+        (identity, read): Reading,
     ) -> Result<(), Error> {
         match identity? {
             Identity::Agent(meta) if self.wanted.has(meta.id, meta.session_id) => {
