@@ -2,6 +2,7 @@
 //!
 //! Figures are printed and written down, never asserted: no run is a test. Needs the Rust toolchain and Linux.
 
+mod body;
 mod home;
 mod machine;
 mod mail;
@@ -101,11 +102,14 @@ async fn samples(binary: &Path, one: Scenario, args: &Bench) -> Result<Vec<Sampl
             Some(folder) if one.adds_nothing() => folder,
             _ => prepare(binary, one).await?,
         };
-        if let Scenario::Look(.., Mirror::Lost) | Scenario::Reopen(_) = one {
+        if let Scenario::Look(.., Mirror::Lost) | Scenario::Wake(_, Mirror::Lost) | Scenario::Reopen(_) = one {
             lose_mirror(&folder.path().join("home"))?;
         }
         machine::calm(Duration::from_secs(args.calm))?;
-        samples.push(sample(binary, one, folder.path()).await?);
+        samples.push(match one {
+            Scenario::Idle(agents) => idle(binary, agents, folder.path()).await?,
+            _ => sample(binary, one, folder.path()).await?,
+        });
         kept = Some(folder);
     }
     Ok(samples)
@@ -122,14 +126,34 @@ async fn prepare(binary: &Path, one: Scenario) -> Result<TempDir> {
         Scenario::Resume(items) | Scenario::Gap(items) => home::items(&home, &work, items).await?,
         Scenario::Reopen(megabytes) => home::lives(&home, &work, megabytes).await?,
         Scenario::Log(megabytes) => home::megabytes(&home, &work, megabytes).await?,
-        Scenario::Look(_, agents, _) | Scenario::Wake(agents) => home::agents(&home, &work, agents).await?,
+        Scenario::Look(_, agents, _) | Scenario::Wake(agents, _) => home::agents(&home, &work, agents).await?,
         _ => {}
     }
     fs::write(folder.path().join("model.toml"), script::script(one))?;
-    if let Scenario::Look(.., Mirror::There) = one {
-        sample(binary, one, folder.path()).await?;
+    if let Scenario::Look(_, agents, _) | Scenario::Wake(agents, _) = one {
+        // Their results lie in files that nobody has paid yet: the first owner delivers them and the second finds all
+        // at rest, which is how a tree is found that a command has left.
+        let takeover = Scenario::Look(Glance::Takeover, agents, Mirror::There);
+        for _ in 0..2 {
+            sample(binary, takeover, folder.path()).await?;
+        }
     }
     Ok(folder)
+}
+
+/// One run with so many agents and one with a quarter of them: what the first peak has more than the second, without what
+/// the first histories have more, is divided by the agents that it has more.
+async fn idle(binary: &Path, agents: usize, folder: &Path) -> Result<Sample> {
+    let few = agents.div_ceil(4);
+    ensure!(few < agents, "too few agents to compare");
+    let less = prepare(binary, Scenario::Idle(few)).await?;
+    let many = sample(binary, Scenario::Idle(agents), folder).await?;
+    let some = sample(binary, Scenario::Idle(few), less.path()).await?;
+    let history = |folder: &Path| verify::history(&folder.join("home"));
+    let histories = history(folder)?.saturating_sub(history(less.path())?);
+    let peaks = (many.peak.unwrap_or_default() - some.peak.unwrap_or_default()) * 1024.0;
+    let resting = (peaks - table::as_f64(histories) / 1024.0) / table::as_f64(agents - few);
+    Ok(Sample { resting: Some(resting), ..many })
 }
 
 /// Removes the mirror of a home, as anybody may.
@@ -149,6 +173,9 @@ async fn sample(binary: &Path, one: Scenario, folder: &Path) -> Result<Sample> {
     if let Scenario::Mail(to) = one {
         return mail::run(&home, &work, to).await;
     }
+    if let Scenario::Body(items, wire) = one {
+        return body::run(&work, items, wire);
+    }
     let model = format!("script:{}", folder.join("model.toml").display());
     let folders = Folders { home: &home, work: &work, scratch: folder };
     let began = stdx::now();
@@ -163,8 +190,8 @@ async fn sample(binary: &Path, one: Scenario, folder: &Path) -> Result<Sample> {
         _ => {
             ensure!(tail.trim_end() == script::ANSWER, "it answered: {tail}");
             let (agents, calls) = (one.agents(), one.calls());
-            let comes_back = matches!(one, Scenario::Resume(_) | Scenario::Reopen(_) | Scenario::Wake(_));
-            let calls = if comes_back { 0 } else { calls };
+            let comes_back =
+                matches!(one, Scenario::Resume(_) | Scenario::Reopen(_) | Scenario::Wake(..) | Scenario::Gap(_));
             let asked = verify::verify(&home, Expected { agents, calls, results: agents - 1 })?;
             let asked = asked.filter(|_| comes_back).and_then(|asked| u64::try_from(asked.millis_since(began)).ok());
             sample.first = asked.map(|asked| Duration::from_millis(asked).as_secs_f64());
@@ -181,7 +208,7 @@ fn arguments(one: Scenario, model: String) -> Vec<String> {
         Scenario::Look(Glance::List, ..) => return vec!["list".to_owned()],
         Scenario::Look(Glance::Takeover, ..) => return ["resume", "--last"].map(str::to_owned).into(),
         Scenario::Resume(_) | Scenario::Reopen(_) | Scenario::Gap(_) => vec!["resume".to_owned()],
-        Scenario::Wake(_) => ["send", "/root/w1"].map(str::to_owned).into(),
+        Scenario::Wake(..) => ["send", "/root/w1"].map(str::to_owned).into(),
         _ => vec!["run".to_owned()],
     };
     args.extend(["--model".to_owned(), model]);
@@ -191,7 +218,7 @@ fn arguments(one: Scenario, model: String) -> Vec<String> {
             args.extend(["-c".to_owned(), format!("{set}={agents}")]);
         }
     }
-    if let Scenario::Spawn(_, Limits::Resident) = one {
+    if let Scenario::Spawn(_, Limits::Resident) | Scenario::Idle(_) = one {
         for set in ["max_resident", "max_agents"] {
             args.extend(["-c".to_owned(), format!("{set}={}", one.agents())]);
         }

@@ -60,5 +60,5 @@ pub(super) async fn run(home: &Path, work: &Path, to: To) -> Result<Sample> {
     }
     let wall = began.elapsed().as_secs_f64();
     let after = Cpu::now()?;
-    Ok(Sample { wall, cpu: after.own - before.own, peak: None, others: after.others(before), first: None })
+    Ok(Sample { cpu: after.own - before.own, others: after.others(before), ..Sample::of(wall) })
 }

@@ -30,6 +30,15 @@ pub(super) struct Sample {
     pub(super) others: f64,
     /// Seconds from the start of the process until its first request, of a session that comes back.
     pub(super) first: Option<f64>,
+    /// KiB that an agent more takes which rests in memory, beside its history.
+    pub(super) resting: Option<f64>,
+}
+
+impl Sample {
+    /// Of a run in this process, of which nothing else is known yet.
+    pub(super) fn of(wall: f64) -> Self {
+        Self { wall, cpu: 0.0, peak: None, others: 0.0, first: None, resting: None }
+    }
 }
 
 /// What a run printed.
@@ -88,7 +97,7 @@ pub(super) fn run(binary: &Path, args: &[String], folders: Folders<'_>) -> Resul
         bail!("`agent {}` ended with {status}:\n{}", cut_end(&args.join(" "), 200), tail);
     }
     let cpu = after.children - before.children;
-    Ok((Sample { wall, cpu, peak, others: after.others(before), first: None }, printed))
+    Ok((Sample { cpu, peak, others: after.others(before), ..Sample::of(wall) }, printed))
 }
 
 /// Follows the peak until the process has ended.

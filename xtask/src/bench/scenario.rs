@@ -20,8 +20,12 @@ pub(super) enum Scenario {
     Resume(usize),
     /// [`GAPS`] shell calls of `true`, one a reply, in a session of so many items that comes back.
     Gap(usize),
+    /// So many children that have come to an end after [`RESTING`] short calls, all in memory.
+    Idle(usize),
+    /// Building requests of a conversation of so many items.
+    Body(usize, Wire),
     /// A task for one agent of a tree of so many that sleep.
-    Wake(usize),
+    Wake(usize, Mirror),
     /// One more answer from an agent whose rollout has so many megabytes and a compaction each twenty of them.
     Reopen(usize),
     /// `agent log` of a rollout of so many megabytes.
@@ -68,6 +72,32 @@ pub(super) enum To {
     Each,
 }
 
+/// The form that a request is built in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wire {
+    Responses,
+    Chat,
+    Messages,
+    /// The bytes of the items one after the other: what a body costs at the least that is one piece of memory.
+    Copy,
+}
+
+impl Wire {
+    const ALL: [Self; 4] = [Self::Responses, Self::Chat, Self::Messages, Self::Copy];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Responses => "responses",
+            Self::Chat => "chat",
+            Self::Messages => "messages",
+            Self::Copy => "copy",
+        }
+    }
+}
+
+/// Calls of an agent that rests: with its task and its answer they are twenty items.
+pub(super) const RESTING: usize = 9;
+
 /// Calls in a session that comes back.
 pub(super) const GAPS: usize = 50;
 
@@ -96,7 +126,11 @@ pub(super) fn all() -> Vec<Scenario> {
             .into_iter()
             .flat_map(|what| [Mirror::There, Mirror::Lost].map(|mirror| Scenario::Look(what, 1000, mirror))),
     );
-    all.extend([Scenario::Wake(1000), Scenario::Mail(To::One), Scenario::Mail(To::Each)]);
+    all.push(Scenario::Idle(400));
+    let sizes = [10, 2000, 10_000].into_iter();
+    all.extend(sizes.flat_map(|items| Wire::ALL.map(|wire| Scenario::Body(items, wire))));
+    all.extend([Mirror::There, Mirror::Lost].map(|mirror| Scenario::Wake(1000, mirror)));
+    all.extend([Scenario::Mail(To::One), Scenario::Mail(To::Each)]);
     all
 }
 
@@ -132,12 +166,13 @@ impl fmt::Display for Scenario {
             Self::Tree(depth, breadth) => write!(f, "tree:{depth}x{breadth}"),
             Self::Resume(items) => write!(f, "resume:{items}"),
             Self::Gap(items) => write!(f, "gap:{items}"),
-            Self::Wake(agents) => write!(f, "wake:{agents}"),
+            Self::Idle(agents) => write!(f, "idle:{agents}"),
+            Self::Body(items, wire) => write!(f, "body:{items}/{}", wire.name()),
+            Self::Wake(agents, mirror) => write!(f, "wake:{agents}{}", mirror.suffix()),
             Self::Reopen(megabytes) => write!(f, "reopen:{megabytes}"),
             Self::Log(megabytes) => write!(f, "log:{megabytes}"),
             Self::Look(what, agents, mirror) => {
-                let lost = if *mirror == Mirror::Lost { "/lost" } else { "" };
-                write!(f, "{}:{agents}{lost}", what.name())
+                write!(f, "{}:{agents}{}", what.name(), mirror.suffix())
             }
             Self::Mail(To::One) => f.write_str("mail:one"),
             Self::Mail(To::Each) => f.write_str("mail:each"),
@@ -178,18 +213,37 @@ impl FromStr for Scenario {
             }
             ("resume", "") => Self::Resume(size(number)?),
             ("gap", "") => Self::Gap(size(number)?),
-            ("wake", "") => Self::Wake(size(number)?),
+            ("idle", "") => Self::Idle(size(number)?),
+            ("body", _) => {
+                let wire = Wire::ALL.into_iter().find(|wire| wire.name() == variant).ok_or_else(unknown)?;
+                Self::Body(size(number)?, wire)
+            }
+            ("wake", "" | "lost") => Self::Wake(size(number)?, Mirror::of(variant)),
             ("reopen", "") => Self::Reopen(size(number)?),
             ("log", "") => Self::Log(size(number)?),
             ("show" | "list" | "takeover", "" | "lost") => {
                 let all = [Glance::Show, Glance::List, Glance::Takeover];
                 let what = all.into_iter().find(|what| what.name() == kind).ok_or_else(unknown)?;
-                Self::Look(what, size(number)?, if variant == "lost" { Mirror::Lost } else { Mirror::There })
+                Self::Look(what, size(number)?, Mirror::of(variant))
             }
             ("mail", "") if number == "one" => Self::Mail(To::One),
             ("mail", "") if number == "each" => Self::Mail(To::Each),
             _ => return Err(unknown()),
         })
+    }
+}
+
+impl Mirror {
+    /// What follows a scenario's name.
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::There => "",
+            Self::Lost => "/lost",
+        }
+    }
+
+    fn of(variant: &str) -> Self {
+        if variant == "lost" { Self::Lost } else { Self::There }
     }
 }
 
@@ -207,10 +261,10 @@ impl Scenario {
     /// Agents of its tree, the root included.
     pub(super) fn agents(self) -> usize {
         match self {
-            Self::Spawn(children, _) => children + 1,
+            Self::Spawn(children, _) | Self::Idle(children) => children + 1,
             Self::Tree(depth, breadth) => (0..=u32::try_from(depth).unwrap_or(u32::MAX))
                 .fold(0, |sum: usize, level| sum.saturating_add(breadth.saturating_pow(level))),
-            Self::Look(_, agents, _) | Self::Wake(agents) => agents,
+            Self::Look(_, agents, _) | Self::Wake(agents, _) => agents,
             Self::Echo
             | Self::Exec(_)
             | Self::Parallel(_)
@@ -218,6 +272,7 @@ impl Scenario {
             | Self::Gap(_)
             | Self::Reopen(_)
             | Self::Log(_)
+            | Self::Body(..)
             | Self::Mail(_) => 1,
         }
     }
@@ -227,6 +282,7 @@ impl Scenario {
         match self {
             Self::Exec(calls) | Self::Parallel(calls) | Self::Spawn(calls, _) => calls,
             Self::Gap(_) => GAPS,
+            Self::Idle(children) => children * RESTING,
             Self::Tree(depth, breadth) => breadth.saturating_pow(u32::try_from(depth).unwrap_or(u32::MAX)),
             _ => 0,
         }
@@ -242,7 +298,8 @@ impl Scenario {
             Self::Look(_, agents, _) => Some((agents, "agent")),
             Self::Log(megabytes) => Some((megabytes, "MB")),
             Self::Mail(_) => Some((super::mail::MAILS, "mail")),
-            Self::Echo | Self::Parallel(_) | Self::Resume(_) | Self::Reopen(_) | Self::Wake(_) => None,
+            Self::Body(..) => Some((super::body::REQUESTS, "request")),
+            Self::Echo | Self::Idle(_) | Self::Parallel(_) | Self::Resume(_) | Self::Reopen(_) | Self::Wake(..) => None,
         }
     }
 

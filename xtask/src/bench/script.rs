@@ -1,6 +1,6 @@
 //! The scripts that play the model. None waits, none asks a server.
 
-use super::scenario::{GAPS, Scenario};
+use super::scenario::{GAPS, RESTING, Scenario};
 
 /// The root's last words; a run without them counts for nothing.
 pub(super) const ANSWER: &str = "measured";
@@ -21,18 +21,24 @@ pub(super) fn script(scenario: Scenario) -> String {
         Scenario::Spawn(children, _) => {
             let names: Vec<_> = names(children).collect();
             rules.extend(parent("/root", &names, ANSWER));
-            rules.extend(leaf("/root/*"));
+            rules.extend(leaf("/root/*", 1));
+        }
+        Scenario::Idle(children) => {
+            let names: Vec<_> = names(children).collect();
+            rules.extend(parent("/root", &names, ANSWER));
+            rules.extend(leaf("/root/*", RESTING));
         }
         Scenario::Tree(depth, breadth) => {
             let names: Vec<_> = names(breadth).collect();
             let at = |level: usize| format!("/root{}", "/*".repeat(level));
             rules.extend(parent(&at(0), &names, ANSWER));
             rules.extend((1..depth).flat_map(|level| parent(&at(level), &names, "done")));
-            rules.extend(leaf(&at(depth)));
+            rules.extend(leaf(&at(depth), 1));
         }
         Scenario::Echo
         | Scenario::Resume(_)
-        | Scenario::Wake(_)
+        | Scenario::Wake(..)
+        | Scenario::Body(..)
         | Scenario::Reopen(_)
         | Scenario::Log(_)
         | Scenario::Look(..)
@@ -65,9 +71,9 @@ fn parent(agent: &str, names: &[String], answer: &str) -> [String; 4] {
     ]
 }
 
-fn leaf(agent: &str) -> [String; 2] {
+fn leaf(agent: &str, calls: usize) -> [String; 2] {
     [
-        rule(&format!("agent = \"{agent}\"\nstep = 0"), &[exec("true")]),
+        rule(&format!("agent = \"{agent}\"\nstep = {{ max = {} }}", calls - 1), &[exec("true")]),
         rule(&format!("agent = \"{agent}\""), &[text("done")]),
     ]
 }

@@ -36,10 +36,16 @@ fn line(row: &Row) -> String {
     };
     let wall = of(|sample| Some(sample.wall));
     let first = of(|sample| sample.first);
+    let resting = of(|sample| sample.resting);
+    let after = of(|sample| sample.first.map(|first| sample.wall - first));
+    let begins = |first: Summary| format!("{} to the first request", duration(first.median));
     let per = match (wall, row.units) {
-        _ if first.is_some() => {
-            format!("{} to the first request", duration(first.map_or(0.0, |first| first.median)))
+        _ if resting.is_some() => format!("{:.1} KiB / agent", resting.map_or(0.0, |resting| resting.median)),
+        (_, Some((units, name))) if first.is_some() => {
+            let each = after.map_or(0.0, |after| after.median / as_f64(units));
+            format!("{}, then {} / {name}", first.map(begins).unwrap_or_default(), duration(each))
         }
+        _ if first.is_some() => first.map(begins).unwrap_or_default(),
         (Some(wall), Some((units, name))) => format!("{} / {name}", duration(wall.median / as_f64(units))),
         _ => "-".to_owned(),
     };

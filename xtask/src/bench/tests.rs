@@ -26,6 +26,7 @@ fn names() {
     check("exec:7,mail", expect!["exec:7 mail:one mail:each"]);
     check("show,spawn:9/default", expect!["show:1000 show:1000/lost spawn:9/default"]);
     check("list:7/lost,takeover:8", expect!["list:7/lost takeover:8"]);
+    check("wake:7/lost,wake:8,body:9/chat", expect!["wake:7/lost wake:8 body:9/chat"]);
     check("tree:2x3", expect!["tree:2x3"]);
     for wrong in [
         "",
@@ -38,6 +39,7 @@ fn names() {
         "mail:two",
         "tree:3",
         "list:3/json",
+        "body:3",
     ] {
         let error = scenario::chosen(&[wrong.to_owned()]).unwrap_err();
         assert!(error.starts_with(&format!("there is no scenario `{wrong}`")), "{error}");
@@ -58,6 +60,7 @@ fn agents_and_calls_of_a_scenario() {
     check("tree:1x4", 5, 4);
     check("tree:3x4", 1 + 4 + 16 + 64, 64);
     check("tree:2x1", 3, 1);
+    check("idle:4", 5, 36);
 }
 
 #[test]
@@ -73,7 +76,7 @@ fn medians() {
 
 #[test]
 fn a_table() {
-    let sample = |wall, peak| Sample { wall, cpu: 0.25, peak, others: 0.1, first: None };
+    let sample = |wall, peak| Sample { cpu: 0.25, peak, others: 0.1, ..Sample::of(wall) };
     let exec = Row {
         name: "exec:50".to_owned(),
         samples: vec![sample(0.5, Some(20.4)), sample(0.4, Some(22.6)), sample(0.6, Some(21.0))],
@@ -92,14 +95,28 @@ fn a_table() {
         units: None,
         reference: None,
     };
+    let gap = Row {
+        name: "gap:10".to_owned(),
+        samples: vec![Sample { first: Some(0.1), ..sample(0.5, None) }],
+        units: Some((50, "call")),
+        reference: None,
+    };
+    let idle = Row {
+        name: "idle:400".to_owned(),
+        samples: [11.0, 13.25, 20.0].map(|kib| Sample { resting: Some(kib), ..sample(0.5, Some(30.0)) }).to_vec(),
+        units: None,
+        reference: None,
+    };
     expect![[r#"
         | scenario | wall s | CPU s | peak RSS MiB | per unit | others | the reference |
         |---|---|---|---|---|---|---|
         | exec:50 | 0.500 (0.400..0.600) | 0.25 (0.25..0.25) | 21 (20..23) | 10.0 ms / call | 0.20 | 4.17 s |
         | mail:one | 0.500 (0.500..0.500) | 0.25 (0.25..0.25) | - | 500 us / mail | 0.20 | - |
         | reopen:100 | 0.500 (0.500..0.500) | 0.25 (0.25..0.25) | - | 31.0 ms to the first request | 0.20 | - |
+        | gap:10 | 0.500 (0.500..0.500) | 0.25 (0.25..0.25) | - | 100.0 ms to the first request, then 8.0 ms / call | 0.20 | - |
+        | idle:400 | 0.500 (0.500..0.500) | 0.25 (0.25..0.25) | 30 (30..30) | 13.2 KiB / agent | 0.20 | - |
     "#]]
-    .assert_eq(&table(&[exec, mail, back]));
+    .assert_eq(&table(&[exec, mail, back, gap, idle]));
 }
 
 #[test]
@@ -171,7 +188,7 @@ fn scripts_are_toml() {
 
         [[rule]]
         agent = "/root/*"
-        step = 0
+        step = { max = 0 }
         reply = [
             { call = "exec_command", cmd = "true" },
         ]

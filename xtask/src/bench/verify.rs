@@ -21,6 +21,21 @@ pub(super) struct Expected {
     pub(super) results: usize,
 }
 
+/// Bytes of all items of all agents.
+pub(super) fn history(home: &Path) -> Result<usize> {
+    let store = home::store(home)?;
+    let mut bytes = 0;
+    for head in store.scan()?.heads {
+        store.walk(&head.file, 0, |line| {
+            if let Record::Item(record) = &line.record {
+                bytes += record.item.raw().len();
+            }
+            ControlFlow::Continue(())
+        })?;
+    }
+    Ok(bytes)
+}
+
 /// Reads every rollout of `home`. When mail was last put into a context, which is right before a request.
 pub(super) fn verify(home: &Path, expected: Expected) -> Result<Option<Timestamp>> {
     let store = home::store(home)?;
