@@ -70,6 +70,10 @@ impl Tree {
             return Ok(());
         }
         let opened = self.0.options.store.open(node.meta.id)?;
+        if let Some(lack) = opened.loaded.lack {
+            let message = format!("{}: {lack}", node.address.path);
+            self.0.bus.emit(&node.address, EventKind::Warning { message });
+        }
         let state = opened.loaded.state;
         let slept = (state.turns > 0).then_some(state.transcript.len());
         let (setup, hands) = self.setup(node, opened.writer)?;

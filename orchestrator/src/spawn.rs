@@ -74,6 +74,8 @@ impl Tree {
         };
         self.model(&self.model_of(&meta))?;
         self.priced(&self.model_of(&meta), granted.budget_usd)?;
+        // Before the sync, which covers what a fork refers to as well.
+        let forked = forked(self, parent, &meta, wanted.turns)?;
         // One sync covers all calls of the reply: no child may stand on disk whose call does not.
         options.store.writer(parent.meta.id)?.sync().await?;
         let (body, whole) = whole_body(&options.store, self.0.id, id, &wanted.task)?;
@@ -96,7 +98,7 @@ impl Tree {
         let opened =
             EdgeRecord { status: EdgeStatus::Open, reason: "spawned".to_owned(), by: parent.address.path.to_string() };
         let mut rest = vec![Record::Edge(opened)];
-        rest.extend(forked(self, parent, &meta, wanted.turns)?);
+        rest.extend(forked);
         rest.push(Record::Mail(Box::new(mail.clone())));
         options.store.create(meta.clone(), rest).await?;
 

@@ -10,7 +10,9 @@ use agent_graph::Graph;
 use frontend::{Cut, Found as Standing, Report};
 use mirror::{Catalogue, Known};
 use protocol::{EffectId, Mail, MailId, MailKind, Outcome, Party, TaskId, ThreadId, TreeId};
-use rollout::{Edge, Limits, Obligation, OpenCall, Opened, Record, State, Store, Summary, TaskDone, Unborn, Writer};
+use rollout::{
+    Edge, Lack, Limits, Obligation, OpenCall, Opened, Record, State, Store, Summary, TaskDone, Unborn, Writer,
+};
 use runtime::{MAY_HAVE_RUN, closing};
 use stdx::AbsPath;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +29,8 @@ struct Found {
     /// Open when it is not at rest; an agent at rest costs a row of the mirror and no more.
     writer: Option<Writer>,
     cut: Cut,
+    /// What of the conversation that it was forked from is lost.
+    lack: Option<Lack>,
 }
 
 impl Found {
@@ -36,13 +40,17 @@ impl Found {
         let is_root = known.summary.meta.id == known.summary.meta.session_id.root();
         if known.summary.at_rest && (known.trusted || (all_rest && !is_root)) {
             let cut = cut(&known.summary.file, 0, known.summary.skipped);
-            return Ok(Self { state: State::from_summary(&known.summary), writer: None, cut });
+            return Ok(Self { state: State::from_summary(&known.summary), writer: None, cut, lack: None });
         }
         let meta = &known.summary.meta;
         // The root is the one that is most likely woken next.
         let Opened { loaded, writer } = if is_root { store.open_ahead(meta.id)? } else { store.open(meta.id)? };
         let cut = cut(&loaded.file, loaded.torn, loaded.skipped);
-        Ok(Self { state: loaded.state, writer: Some(writer), cut })
+        Ok(Self { state: loaded.state, writer: Some(writer), cut, lack: loaded.lack })
+    }
+
+    fn lacks(&self) -> Option<String> {
+        self.lack.as_ref().map(|lack| format!("{}: {lack}", self.state.meta.agent_path))
     }
 }
 
@@ -90,6 +98,7 @@ impl Tree {
         for known in &catalogue.agents {
             match Found::new(&options.store, known, all_rest) {
                 Ok(agent) => {
+                    problems.extend(agent.lacks());
                     order.push(known.summary.meta.id);
                     found.insert(known.summary.meta.id, agent);
                 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use orchestrator::snapshot;
 use protocol::{Item, ItemKind, Role};
-use rollout::{EdgeStatus, Line, Record, Tally};
+use rollout::{EdgeStatus, Forked, ItemRecord, Line, Record, Tally};
 use stdx::AbsPath;
 
 use super::signals::Interrupts;
@@ -85,15 +85,22 @@ fn show(setting: &Setting, file: &AbsPath, from: u64, json: bool) -> Result<Opti
     let mut failed = None;
     let mut left = false;
     let tally = setting.store.walk(file, from, |line| {
-        if let Err(error) = render(&line, json, &mut text) {
-            failed = Some(error);
-            return ControlFlow::Break(());
+        let mut put = |line: &Line| {
+            if let Err(error) = render(line, json, &mut text) {
+                failed.get_or_insert(error);
+            }
+            if text.len() >= PIECE {
+                left |= !output::pour(&text);
+                text.clear();
+            }
+        };
+        put(&line);
+        if let Record::Forked(fork) = &line.record
+            && let Err(error) = referred(setting, fork, &line, &mut put)
+        {
+            failed.get_or_insert(error);
         }
-        if text.len() >= PIECE {
-            left = !output::pour(&text);
-            text.clear();
-        }
-        if left { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if left || failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     let tally = tally.map_err(internal)?;
     if let Some(error) = failed {
@@ -103,6 +110,19 @@ fn show(setting: &Setting, file: &AbsPath, from: u64, json: bool) -> Result<Opti
         left = !output::pour(&text);
     }
     Ok((!left).then_some(tally))
+}
+
+/// Puts the items that a fork refers to where they belong, as lines of the one that does.
+fn referred(setting: &Setting, fork: &Forked, at: &Line, put: &mut dyn FnMut(&Line)) -> Result<(), Failure> {
+    let parent = Some(fork.parent.thread);
+    let lack = setting.store.taken_over(fork, |item| {
+        let record = ItemRecord { item, effect: None, mail: Vec::new(), turn: None, copied_from: parent };
+        put(&Line { part: None, record: Record::Item(record), ..at.clone() });
+    });
+    if let Some(lack) = lack.map_err(internal)? {
+        output::note(&format!("warning: {lack}"));
+    }
+    Ok(())
 }
 
 /// Says what of a file was passed over.
@@ -140,6 +160,10 @@ fn tell(line: &Line) -> Option<String> {
     match &line.record {
         Record::SessionMeta(meta) => Some(format!("{} ({}), {}", meta.agent_path, meta.agent_role, meta.model)),
         Record::Item(record) => item(&record.item),
+        Record::Forked(fork) => Some(format!(
+            "forked: the next {} items are {}'s, lines {} to {} of its rollout",
+            fork.items, fork.parent.path, fork.first, fork.through
+        )),
         Record::Mail(mail) => Some(format!("mail: {} from {} accepted", mail.kind.as_str(), mail.from.name())),
         Record::MailReturned(back) => Some(format!("mail: {} sent back: {}", back.ids.len(), back.reason)),
         Record::TurnEnd(end) => {

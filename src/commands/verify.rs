@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use protocol::TreeId;
-use rollout::{Checker, Finding, Kin, Member, Rule};
+use rollout::{Checker, Finding, Kin, Member, Record, Rule};
 use serde_json::{Value, json};
 use stdx::AbsPath;
 
@@ -111,11 +111,15 @@ impl Told {
         // A line that cannot be read leaves a gap, which is told as that line.
         let (mut gaps, mut missing) = (Vec::new(), 0);
         let (mut last, mut absent) = (0, 0);
+        let mut fork = None;
         let tally = setting.store.walk(file, 0, |line| {
             lines += 1;
             member.line(&line);
             absent += usize::try_from(line.ordinal.saturating_sub(last + 1)).unwrap_or(usize::MAX);
             last = line.ordinal;
+            if let Record::Forked(forked) = &line.record {
+                fork = Some((line.ordinal, forked.clone()));
+            }
             for finding in checker.line(&line) {
                 let gap = finding.rule == Rule::Ordinals;
                 let (kept, count) = if gap { (&mut gaps, &mut missing) } else { (&mut findings, &mut broken) };
@@ -152,6 +156,16 @@ impl Told {
             faults.push((json!({ "missing": lost }), text));
         }
         faults.extend(findings.iter().map(located));
+        // What it was forked from stands in another file of the same home. Told first: it is more than a line.
+        if let Some((ordinal, fork)) = fork {
+            let at = json!({ "ordinal": ordinal, "rule": "fork" });
+            let wrong = match setting.store.around(file).taken_over(&fork, drop) {
+                Ok(lack) => lack.map(|lack| lack.to_string()),
+                Err(error) => Some(error.to_string()),
+            };
+            count += usize::from(wrong.is_some());
+            faults.splice(..0, wrong.map(|wrong| (at, format!("line {ordinal}: fork: {wrong}"))));
+        }
         self.faults += count;
         self.say(&shown, file, count, faults);
         Ok(member)

@@ -56,7 +56,7 @@ pub struct Checker {
     state: Option<State>,
 }
 
-/// Verifies the lines of one file. Copied lines of a fork are ignored.
+/// Verifies the lines of one file. What a fork takes over, copied or by reference, is another file's.
 pub fn check(lines: &[Line]) -> Vec<Finding> {
     let mut checker = Checker::default();
     lines.iter().flat_map(|line| checker.line(line)).collect()

@@ -130,6 +130,14 @@ pub enum Error {
         /// What is wrong with its first line, and what to do.
         why: String,
     },
+    /// The file is of a later version of the format.
+    #[error("`{}` cannot be read: {why}", .file.display())]
+    Newer {
+        /// The file.
+        file: PathBuf,
+        /// Which, and what to do.
+        why: String,
+    },
     /// An agent with this id has a file already.
     #[error("agent {thread} has a rollout already: `{}`; resume it instead", .file.display())]
     Exists {

@@ -6,7 +6,8 @@
 //!
 //! Descriptors: a file stays open as long as somebody holds its [`Writer`], one descriptor each, so a tree holds as many
 //! as it has agents with a session or with mail on its way, and an [`OwnerLock`] holds one. Syncing a folder, reading a
-//! file and recovering from a failed sync take one or two more for a moment. The limit of the process has to be above
+//! file and recovering from a failed sync take one or two more for a moment, reading a forked child one for each parent
+//! in a row. The limit of the process has to be above
 //! that; where it is not, [`Error::is_shortage`] says so, and no file is taken for damaged or absent.
 //!
 //! Entry points: [`Store`] finds, makes and opens files; [`Writer`] appends; [`State`] is what a file says, and
@@ -20,6 +21,7 @@ mod checkpoint;
 mod delete;
 mod disk;
 mod error;
+mod fork;
 mod front;
 mod kin;
 mod line;
@@ -35,6 +37,7 @@ mod state;
 mod store;
 mod summary;
 mod sync;
+mod taken;
 mod warm;
 mod writer;
 
@@ -43,6 +46,7 @@ pub use check::{Checker, Finding, Rule, check};
 pub use checkpoint::{Checkpoint, Compacted, WorldState};
 pub use disk::{Disk, DiskFile, Entry, ReadAt, RealDisk};
 pub use error::Error;
+pub use fork::{ForkTurns, Forked, Lack};
 pub use kin::{Kin, Member};
 pub use line::{Line, decode, encode};
 pub use lock::{LockError, OwnerHint, OwnerLock};
@@ -50,8 +54,8 @@ pub use packed::is_packed;
 pub use pieces::{Piece, Pieces};
 pub use read::{BadLine, Lines, Loaded, Tally};
 pub use record::{
-    Budgets, EdgeRecord, EdgeStatus, EventRecord, ItemRecord, Limits, MailReturned, Record, SessionMeta, SpawnedBy,
-    TaskDone, TurnContext, TurnEnd, UsageRecord, UsageStage,
+    Budgets, EdgeRecord, EdgeStatus, EventRecord, FORMAT, ItemRecord, Limits, MailReturned, Record, SessionMeta,
+    SpawnedBy, TaskDone, TurnContext, TurnEnd, UsageRecord, UsageStage,
 };
 pub use scan::{FileFacts, Files, Head, Identity, Problem, Scan, Unborn};
 pub use state::{Edge, Obligation, OpenCall, State, Task};

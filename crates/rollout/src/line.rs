@@ -71,6 +71,7 @@ impl Record {
         match self {
             Self::SessionMeta(_) => "session_meta",
             Self::Item(_) => "response_item",
+            Self::Forked(_) => "forked",
             Self::Compacted(_) => "compacted",
             Self::Checkpoint(_) => "checkpoint",
             Self::WorldState(_) => "world_state",
@@ -139,6 +140,7 @@ fn write_line(
     match record {
         Record::SessionMeta(payload) => serde_json::to_writer(&mut *out, payload)?,
         Record::Item(payload) => out.extend_from_slice(payload.item.raw().as_bytes()),
+        Record::Forked(payload) => serde_json::to_writer(&mut *out, payload)?,
         Record::Compacted(payload) => serde_json::to_writer(&mut *out, payload)?,
         Record::Checkpoint(payload) => serde_json::to_writer(&mut *out, payload)?,
         Record::WorldState(payload) => serde_json::to_writer(&mut *out, payload)?,
@@ -215,6 +217,7 @@ fn payload(envelope: &Envelope<'_>) -> Result<Record, String> {
                 copied_from: metadata.copied_from,
             })
         }
+        "forked" => Record::Forked(of(envelope)?),
         "compacted" => Record::Compacted(of(envelope)?),
         "checkpoint" => Record::Checkpoint(of(envelope)?),
         "world_state" => Record::WorldState(of(envelope)?),

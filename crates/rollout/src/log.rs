@@ -11,7 +11,7 @@ use crate::disk::{Disk, DiskFile};
 use crate::error::is_removed;
 use crate::line::encode;
 use crate::source::MAX_LINE;
-use crate::{Appended, Error, FileEnd, Loaded, Record, State, Summary};
+use crate::{Appended, Error, FileEnd, Lack, Loaded, Record, State, Summary};
 
 /// Bytes kept in memory for a disk that does not take them, 64 MiB; then nothing more is taken either.
 const MAX_HELD: usize = 64 << 20;
@@ -177,7 +177,7 @@ impl Log {
     }
 
     /// What the file says, of one that [`Log::remember`]s; then the conversation is forgotten.
-    pub(crate) fn recall(&self, from: u64) -> Option<Loaded> {
+    pub(crate) fn recall(&self, from: u64, lack: Option<Lack>) -> Option<Loaded> {
         let mut tail = self.tail();
         if !tail.state.transcript_complete {
             return None;
@@ -185,7 +185,7 @@ impl Log {
         let bare = tail.state.without_transcript();
         let state = std::mem::replace(&mut tail.state, bare);
         let FileEnd { skipped, unknown, .. } = tail.end;
-        Some(Loaded { state, file: self.file.clone(), skipped, unknown, torn: 0, from, end: tail.end.clone() })
+        Some(Loaded { state, file: self.file.clone(), skipped, unknown, torn: 0, from, end: tail.end.clone(), lack })
     }
 
     /// Calls `look` while nobody can append.

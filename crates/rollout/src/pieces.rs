@@ -82,7 +82,7 @@ fn joined(used: Files, mut archived: Files) -> Files {
 
 impl Store {
     /// Where the rollouts of archived trees are.
-    fn archive_place(&self) -> Place {
+    pub(crate) fn archive_place(&self) -> Place {
         Place { folder: self.home().join("archived_sessions"), packed: true }
     }
 

@@ -12,14 +12,14 @@ use std::collections::HashSet;
 use std::io;
 use std::ops::ControlFlow;
 
-use protocol::{MailId, TaskEnd, TaskId, ThreadId, TreeId};
+use protocol::{Item, MailId, TaskEnd, TaskId, ThreadId, TreeId};
 use serde_json::value::RawValue;
 use stdx::AbsPath;
 
 use crate::error::lost;
 use crate::line::{Bad, decode_line};
 use crate::source::{MAX_LINE, RawLine, Source, Walk};
-use crate::{Error, FileEnd, Line, Record, SessionMeta, State, Summary, back, checksum};
+use crate::{Error, FORMAT, FileEnd, Forked, Lack, Line, Record, SessionMeta, State, Summary, back, checksum};
 
 /// How many bad lines are described; all are counted.
 const MAX_LISTED: usize = 100;
@@ -70,6 +70,8 @@ pub struct Loaded {
     pub from: u64,
     /// Where its good part ends.
     pub end: FileEnd,
+    /// What of the conversation that it was forked from is lost, if its own was kept.
+    pub lack: Option<Lack>,
 }
 
 impl Loaded {
@@ -323,7 +325,7 @@ pub(crate) fn begin(source: &Source) -> io::Result<Begin> {
 fn begins_with(source: &Source, first: Option<Record>) -> io::Result<Begin> {
     let none = first.is_none();
     if let Some(Record::SessionMeta(meta)) = first {
-        return Ok(Begin::Agent(meta));
+        return Ok(newer(&meta).map_or(Begin::Agent(meta), Begin::Headless));
     }
     let mut walk = Walk::new(source, 0);
     let Some(line) = walk.next()? else { return Ok(Begin::Unborn(None)) };
@@ -342,6 +344,16 @@ fn begins_with(source: &Source, first: Option<Record>) -> io::Result<Begin> {
     })
 }
 
+/// Why a file cannot be read by this version, if that is so: what it does not know may be what the rest rests on.
+fn newer(meta: &SessionMeta) -> Option<String> {
+    let format = meta.format;
+    (format > FORMAT).then(|| {
+        format!(
+            "it was written by a newer version of the program (format {format}; this one knows {FORMAT}); use that one"
+        )
+    })
+}
+
 /// Whether a fold keeps the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Conversation {
@@ -349,13 +361,23 @@ pub(crate) enum Conversation {
     LeftOut,
 }
 
-/// What `file` comes to: from its newest whole compaction on, or from its beginning.
-pub(crate) fn fold(file: &AbsPath, source: &Source, conversation: Conversation) -> Result<Loaded, Error> {
+/// Brings the items that a fork takes over, and says what of them is lost.
+pub(crate) type Forks<'a> = &'a dyn Fn(&Forked, &mut dyn FnMut(Item)) -> Result<Option<Lack>, Error>;
+
+/// What `file` comes to: from its newest whole compaction on, or from its beginning. `forks` is asked when the conversation
+/// is kept.
+pub(crate) fn fold(
+    file: &AbsPath,
+    source: &Source,
+    conversation: Conversation,
+    forks: Forks<'_>,
+) -> Result<Loaded, Error> {
     let kept = conversation == Conversation::Kept;
     let unread = |error| lost("read", file, error);
     let mut state: Option<State> = None;
     let mut first = None;
     let mut from = 0;
+    let (mut lack, mut failed) = (None, None);
     if let Some(newest) = back::newest(source).map_err(unread)?
         && let Some(meta) = back::meta(source).map_err(unread)?
     {
@@ -364,7 +386,20 @@ pub(crate) fn fold(file: &AbsPath, source: &Source, conversation: Conversation) 
     }
     let tally = read(source, from, all, |line| {
         match &mut state {
-            Some(state) => state.apply(&line),
+            Some(state) => {
+                state.apply(&line);
+                if let Record::Forked(fork) = &line.record
+                    && kept
+                {
+                    match forks(fork, &mut |item| state.transcript.push(item)) {
+                        Ok(found) => lack = found,
+                        Err(error) => {
+                            failed = Some(error);
+                            return ControlFlow::Break(());
+                        }
+                    }
+                }
+            }
             None if first.is_none() => {
                 if let Record::SessionMeta(meta) = &line.record {
                     let mut fresh = State { transcript_complete: kept, ..State::new((**meta).clone()) };
@@ -378,6 +413,9 @@ pub(crate) fn fold(file: &AbsPath, source: &Source, conversation: Conversation) 
         ControlFlow::Continue(())
     });
     let tally = tally.map_err(unread)?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
     let Some(state) = state else {
         let begin = begins_with(source, first).map_err(unread)?;
         let file = file.to_path_buf();
@@ -386,9 +424,12 @@ pub(crate) fn fold(file: &AbsPath, source: &Source, conversation: Conversation) 
             Begin::Agent(_) | Begin::Unborn(_) => Error::Unborn { file },
         });
     };
+    if let Some(why) = newer(&state.meta) {
+        return Err(Error::Newer { file: file.to_path_buf(), why });
+    }
     let end = end(file, source, &tally).map_err(unread)?;
     let Tally { skipped, unknown, torn, .. } = tally;
-    Ok(Loaded { state, file: file.clone(), skipped, unknown, torn, from, end })
+    Ok(Loaded { state, file: file.clone(), skipped, unknown, torn, from, end, lack })
 }
 
 /// The end of a file of which this was found, as far as it is good.

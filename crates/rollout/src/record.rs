@@ -12,7 +12,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use stdx::{AbsPath, Timestamp};
 
-use crate::{Checkpoint, Compacted, WorldState};
+use crate::{Checkpoint, Compacted, Forked, WorldState};
+
+/// The newest version of the line formats that is written and read. 1 is everything that may be passed over by who does
+/// not know it; 2 stands in files with a `forked` line, without which a conversation is not what it was.
+pub const FORMAT: u32 = 2;
 
 /// One line, without its envelope.
 #[derive(Clone, Debug)]
@@ -21,6 +25,8 @@ pub enum Record {
     SessionMeta(Box<SessionMeta>),
     /// `response_item`: an item is in the context.
     Item(ItemRecord),
+    /// `forked`: items of its parent's rollout are in the context.
+    Forked(Box<Forked>),
     /// `compacted`: a shorter history takes the place of the conversation. First of its group; `checkpoint` follows.
     Compacted(Box<Compacted>),
     /// `checkpoint`: what the lines before it come to.
@@ -105,7 +111,7 @@ pub struct SessionMeta {
     pub originator: String,
     /// Its version.
     pub cli_version: String,
-    /// Version of the line formats: 1.
+    /// Version of the line formats, at the most [`FORMAT`].
     #[serde(default = "one")]
     pub format: u32,
 }
@@ -134,7 +140,7 @@ pub struct ItemRecord {
     pub mail: Vec<MailId>,
     /// The turn it belongs to.
     pub turn: Option<TurnId>,
-    /// Of a forked item: the thread it was copied from.
+    /// Of an item that a fork has copied, as older versions did: the thread it comes from.
     pub copied_from: Option<ThreadId>,
 }
 

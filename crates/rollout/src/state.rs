@@ -235,7 +235,9 @@ impl State {
         self.last_ordinal = self.last_ordinal.max(ordinal);
         self.last_activity = at;
         match record {
-            Record::SessionMeta(_) | Record::Other { .. } | Record::Event(EventRecord::Unknown) => {}
+            // The items of a fork stand in another file: whoever folds a file with its conversation brings them.
+            Record::SessionMeta(_) | Record::Forked(_) | Record::Other { .. } | Record::Event(EventRecord::Unknown) => {
+            }
             Record::Item(item) => self.item(ordinal, item),
             Record::Compacted(compacted) => self.compact(compacted),
             Record::Checkpoint(checkpoint) => self.restore(checkpoint),

@@ -19,10 +19,10 @@ use crate::source::Source;
 use crate::sync::Syncer;
 use crate::warm::Warm;
 use crate::{
-    Disk, Error, FileEnd, FileFacts, Files, Head, Identity, Line, Lines, Loaded, LockError, OwnerHint, OwnerLock,
-    Record, Scan, SessionMeta, State, Summary, Tally, Writer,
+    Disk, Error, FORMAT, FileEnd, FileFacts, Files, Head, Identity, Line, Lines, Loaded, LockError, OwnerHint,
+    OwnerLock, Record, Scan, SessionMeta, State, Summary, Tally, Writer,
 };
-use crate::{back, lock, packed, read, scan};
+use crate::{lock, packed, read, scan};
 
 /// The rollouts under one home. Cheap to clone. Methods that are not `async` block.
 #[derive(Clone)]
@@ -140,6 +140,9 @@ impl Store {
             _ => Error::io("make", &*file, error),
         })?;
         meta.timestamp = as_written(meta.timestamp);
+        if rest.iter().any(|record| matches!(record, Record::Forked(_))) {
+            meta.format = meta.format.max(FORMAT);
+        }
         let state = State::new(meta.clone()).without_transcript();
         let log = Arc::new(Log::new(thread, Arc::clone(disk), handle, FileEnd::empty(file.clone()), state));
         let mut records = vec![Record::SessionMeta(Box::new(meta))];
@@ -169,7 +172,9 @@ impl Store {
         let log = if let Some(log) = live.upgrade().filter(|log| !log.is_lost()) {
             log
         } else {
-            let (loaded, log) = self.open_log(thread, &slot, &mut live)?;
+            // A conversation that nobody asked for is not read from where it was forked.
+            let conversation = if self.keeps(thread) { Conversation::Kept } else { Conversation::LeftOut };
+            let (loaded, log) = self.open_log(thread, &slot, &mut live, conversation)?;
             self.keep_open(&loaded, &log);
             log
         };
@@ -195,7 +200,7 @@ impl Store {
                 Some(loaded) => (loaded, log),
                 None => (log.still(|| self.load_file(&log.file))?, log),
             },
-            None => self.open_log(thread, &slot, &mut live)?,
+            None => self.open_log(thread, &slot, &mut live, Conversation::Kept)?,
         };
         Ok(Opened { loaded, writer: Writer { log, syncer: Arc::clone(&self.inner.syncer) } })
     }
@@ -215,6 +220,7 @@ impl Store {
         thread: ThreadId,
         slot: &Slot,
         live: &mut MutexGuard<'_, Weak<Log>>,
+        conversation: Conversation,
     ) -> Result<(Loaded, Arc<Log>), Error> {
         let disk = &self.inner.disk;
         let file = self.file_of(thread, slot)?;
@@ -224,7 +230,7 @@ impl Store {
         let source = self.source(&file)?;
         let mut loaded = match self.take_read(thread, &file, source.len()) {
             Some(loaded) => loaded,
-            None => read::fold(&file, &source, Conversation::Kept)?,
+            None => self.fold(&file, &source, conversation)?,
         };
         drop(source);
         let handle = disk.open_append(&file).map_err(|error| lost("open", &file, error))?;
@@ -247,7 +253,11 @@ impl Store {
     }
 
     fn load_file(&self, file: &AbsPath) -> Result<Loaded, Error> {
-        read::fold(file, &self.source(file)?, Conversation::Kept)
+        self.fold(file, &self.source(file)?, Conversation::Kept)
+    }
+
+    fn fold(&self, file: &AbsPath, source: &Source, conversation: Conversation) -> Result<Loaded, Error> {
+        read::fold(file, source, conversation, &|fork, each| self.taken_over(fork, each))
     }
 
     /// Feeds the lines of a file's whole writes to `each`, in order, until it has seen enough. Any file will do, wherever
@@ -258,17 +268,6 @@ impl Store {
     /// When the file cannot be read.
     pub fn walk(&self, file: &AbsPath, from: u64, each: impl FnMut(Line) -> ControlFlow<()>) -> Result<Tally, Error> {
         read::read(&self.source(file)?, from, read::all, each).map_err(|error| lost("read", file, error))
-    }
-
-    /// As [`Store::walk`], of an agent, from its newest compaction on: all that its context is made of.
-    ///
-    /// # Errors
-    /// When there is no such agent or the file cannot be read.
-    pub fn walk_window(&self, thread: ThreadId, each: impl FnMut(Line) -> ControlFlow<()>) -> Result<Tally, Error> {
-        let file = self.file(thread)?;
-        let source = self.source(&file)?;
-        let walk = || read::read(&source, back::newest(&source)?.unwrap_or(0), read::all, each);
-        walk().map_err(|error| lost("read", &file, error))
     }
 
     /// All lines of an agent's file, in memory: of a long one use [`Store::walk`]. Writes nothing.
@@ -301,7 +300,7 @@ impl Store {
         read::ended(&source, task).map_err(|error| lost("read", &file, error))
     }
 
-    fn source(&self, file: &AbsPath) -> Result<Source, Error> {
+    pub(crate) fn source(&self, file: &AbsPath) -> Result<Source, Error> {
         Source::open(&*self.inner.disk, file).map_err(|error| lost("read", file, error))
     }
 
@@ -377,7 +376,7 @@ impl Store {
         let keeps = self.keeps(facts.thread);
         let conversation = if keeps { Conversation::Kept } else { Conversation::LeftOut };
         let file = self.present(&facts.file);
-        let loaded = read::fold(&file, &self.source(&file)?, conversation)?;
+        let loaded = self.fold(&file, &self.source(&file)?, conversation)?;
         let summary = loaded.summary();
         if keeps {
             self.keep_read(loaded);

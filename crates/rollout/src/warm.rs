@@ -11,7 +11,7 @@ use stdx::AbsPath;
 
 use crate::log::Log;
 use crate::scan::ends_as;
-use crate::{Error, FileFacts, Loaded, Opened, Store, Summary};
+use crate::{Error, FileFacts, Lack, Loaded, Opened, Store, Summary};
 
 /// The agent whose file is read once.
 #[derive(Default)]
@@ -22,7 +22,7 @@ pub(crate) struct Warm {
     /// It as it was read, until it is opened.
     read: Option<Loaded>,
     /// It as it was opened ahead, with its conversation.
-    open: Option<(Arc<Log>, u64)>,
+    open: Option<(Arc<Log>, u64, Option<Lack>)>,
 }
 
 impl Store {
@@ -68,7 +68,7 @@ impl Store {
         let mut warm = self.warm();
         if warm.thread == Some(log.thread) {
             log.remember(loaded);
-            (warm.read, warm.open) = (None, Some((Arc::clone(log), loaded.from)));
+            (warm.read, warm.open) = (None, Some((Arc::clone(log), loaded.from, loaded.lack.clone())));
         }
     }
 
@@ -118,11 +118,11 @@ impl Store {
 
     /// What an open file says, if it was opened ahead. From then on it has no conversation at hand.
     pub(crate) fn take_open(&self, log: &Arc<Log>) -> Option<Loaded> {
-        let (ahead, from) = {
+        let (ahead, from, lack) = {
             let mut warm = self.warm();
-            warm.open.take_if(|(ahead, _)| Arc::ptr_eq(ahead, log))?
+            warm.open.take_if(|(ahead, ..)| Arc::ptr_eq(ahead, log))?
         };
-        ahead.recall(from)
+        ahead.recall(from, lack)
     }
 }
 

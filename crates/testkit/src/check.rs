@@ -2,11 +2,12 @@
 //! one that fails the test.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
 use protocol::{Item, TreeId};
-use rollout::{RealDisk, Store};
+use rollout::{RealDisk, Record, Store};
 use stdx::AbsPath;
 
 use crate::fail::must;
@@ -103,7 +104,7 @@ pub fn written(home: impl AsRef<Path>, requests: &[Request]) -> Result<(), Strin
         let Some(rollout) = rollouts.get(request.thread()) else {
             return Err(format!("{}: this agent has no rollout", place(request)));
         };
-        let payloads = rollout.raw("response_item");
+        let payloads = payloads(rollout, home.as_ref())?;
         if request.wire() != Wire::Responses {
             meaning::written(request, &payloads)
                 .map_err(|error| format!("{}: {error} ({})", place(request), rollout.file().display()))?;
@@ -124,6 +125,33 @@ pub fn written(home: impl AsRef<Path>, requests: &[Request]) -> Result<(), Strin
         }
     }
     Ok(())
+}
+
+/// The items of a rollout as they are on the disk, those of its parent that it refers to in their place.
+fn payloads(rollout: &Rollout, home: &Path) -> Result<Vec<String>, String> {
+    if rollout.count("forked") == 0 {
+        return Ok(rollout.raw("response_item"));
+    }
+    let path = |path: &Path| AbsPath::new(path).map_err(|error| error.to_string());
+    let store = Store::new(path(home)?, Arc::new(RealDisk));
+    let (mut payloads, mut lacks) = (Vec::new(), None);
+    let mut failed = None;
+    let walked = store.walk(&path(rollout.file())?, 0, |line| {
+        match line.record {
+            Record::Item(record) => payloads.push(record.item.raw().to_owned()),
+            Record::Forked(fork) => match store.taken_over(&fork, |item| payloads.push(item.raw().to_owned())) {
+                Ok(lack) => lacks = lack,
+                Err(error) => failed = Some(error),
+            },
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    });
+    match (walked.err().or(failed), lacks) {
+        (Some(error), _) => Err(error.to_string()),
+        (None, Some(lack)) => Err(format!("{}: {lack}", rollout.file().display())),
+        (None, None) => Ok(payloads),
+    }
 }
 
 /// Whether no item of any request has more than 40,000 bytes.

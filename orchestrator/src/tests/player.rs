@@ -66,9 +66,15 @@ impl Player {
         let path = request.agent.path.as_str();
         let sent: Vec<String> = request.input.items().iter().map(|item| item.raw().to_owned()).collect();
         let lines = self.store.read(request.agent.thread).unwrap().lines;
-        let items =
-            lines.into_iter().filter_map(|line| if let Record::Item(i) = line.record { Some(i.item) } else { None });
-        let written: Vec<String> = items.map(|item| item.raw().to_owned()).collect();
+        let mut written: Vec<String> = Vec::new();
+        let mut write = |item: Item| written.push(item.raw().to_owned());
+        for line in lines {
+            match line.record {
+                Record::Item(record) => write(record.item),
+                Record::Forked(fork) => assert_eq!(self.store.taken_over(&fork, &mut write).unwrap(), None),
+                _ => {}
+            }
+        }
         let mut wrong = Vec::new();
         if sent != written {
             wrong.push(format!("{path}: what is sent is not what is written:\n{sent:#?}\n{written:#?}"));

@@ -127,11 +127,11 @@ async fn a_fork_begins_with_its_own_instructions_and_closed_copies() {
     assert_eq!((one[2].as_str(), one.last().unwrap().as_str()), ("second", "your part"));
     assert!(all[0].contains("/root/fork_all"), "its own instructions: {}", all[0]);
     let root = tree.id().root();
-    let copied = house
-        .records("/root/fork_all")
-        .iter()
-        .filter(|r| matches!(r, Record::Item(i) if i.copied_from == Some(root)))
-        .count();
-    assert_eq!(copied, 7, "three texts, two calls, two answers");
+    let records = house.records("/root/fork_all");
+    let taken = records.iter().find_map(|record| if let Record::Forked(fork) = record { Some(fork) } else { None });
+    let taken = taken.unwrap();
+    assert_eq!((taken.parent.thread, taken.items), (root, 7), "three texts, two calls, two answers");
+    let items = records.iter().filter(|record| matches!(record, Record::Item(_))).count();
+    assert_eq!(items, 4, "its own: instructions, folder, task, answer");
     house.finish(tree).await;
 }

@@ -2,6 +2,7 @@
 
 use futures::future::BoxFuture;
 use protocol::AgentName;
+use rollout::ForkTurns;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tool_api::{Invocation, Tool, ToolError, ToolOutput, ToolSpec};
@@ -96,9 +97,9 @@ fn some(text: Option<String>) -> Option<String> {
 fn turns(text: Option<&str>) -> Result<Turns, ToolError> {
     match text.map(str::trim).unwrap_or_default().to_ascii_lowercase().as_str() {
         "" | "none" => Ok(Turns::None),
-        "all" => Ok(Turns::All),
+        "all" => Ok(Turns::Fork(ForkTurns::All)),
         number => match number.parse() {
-            Ok(count) if count > 0 => Ok(Turns::Last(count)),
+            Ok(count) if count > 0 => Ok(Turns::Fork(ForkTurns::Last(count))),
             _ => Err(ToolError::respond(format!(
                 "fork_turns is `none`, `all`, or a positive number such as `3`; `{number}` is none of these"
             ))),

@@ -47,6 +47,8 @@ pub(crate) struct Opened {
 /// What reading a rollout gives.
 pub(crate) struct Loaded {
     pub(crate) state: State,
+    /// Nobody forks here.
+    pub(crate) lack: Option<rollout::Lack>,
 }
 
 impl Store {
@@ -86,12 +88,12 @@ impl Store {
     }
 
     pub(crate) fn load(&self, thread: ThreadId) -> Result<Loaded, Error> {
-        Ok(Loaded { state: self.writer(thread)?.state() })
+        Ok(Loaded { state: self.writer(thread)?.state(), lack: None })
     }
 
     pub(crate) fn open(&self, thread: ThreadId) -> Result<Opened, Error> {
         let writer = self.writer(thread)?;
-        Ok(Opened { loaded: Loaded { state: writer.state() }, writer })
+        Ok(Opened { loaded: Loaded { state: writer.state(), lack: None }, writer })
     }
 }
 

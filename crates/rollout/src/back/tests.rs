@@ -70,7 +70,7 @@ impl Growing {
 }
 
 fn load(bytes: &[u8]) -> Result<Loaded, Error> {
-    fold(&AbsPath::new("/somewhere/x").unwrap(), &source(bytes), Conversation::Kept)
+    fold(&AbsPath::new("/somewhere/x").unwrap(), &source(bytes), Conversation::Kept, &|_, _| Ok(None))
 }
 
 /// Without what a compaction leaves in the lines before it.

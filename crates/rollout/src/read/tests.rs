@@ -7,7 +7,7 @@ use crate::fixture::{accepted, birth, id, mail, meta, time, turn, turn_end, word
 use crate::source::tests::source;
 
 fn fold(file: &AbsPath, source: &Source) -> Result<Loaded, Error> {
-    super::fold(file, source, Conversation::Kept)
+    super::fold(file, source, Conversation::Kept, &|_, _| Ok(None))
 }
 
 /// Groups of records, each one write.
@@ -154,7 +154,7 @@ fn unknown_lines_among_ours_are_counted() {
     let at = AbsPath::new("/somewhere/x").unwrap();
     let loaded = fold(&at, &source(&bytes)).unwrap();
     assert_eq!((loaded.unknown, loaded.skipped, loaded.torn), (1, 0, 0));
-    let bare = super::fold(&at, &source(&bytes), Conversation::LeftOut).unwrap();
+    let bare = super::fold(&at, &source(&bytes), Conversation::LeftOut, &|_, _| Ok(None)).unwrap();
     assert_eq!((bare.state.transcript.len(), bare.summary()), (0, loaded.summary()));
     assert_eq!(loaded.state.last_ordinal, 4);
 }
