@@ -12,6 +12,7 @@ mod close;
 mod control;
 mod count;
 mod faults;
+mod forks;
 mod json;
 mod leaving;
 mod mail;

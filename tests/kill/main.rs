@@ -2,8 +2,7 @@
 //!
 //! There are two ways in. `tests` names points of one small scenario; a new one is a line there. `case` is what a home
 //! goes through after a kill, `verify` what must hold at its end, `scene` the scenario with its model and its commands,
-//! `point` where a process is killed. `close` and
-//! `archive` have scenarios of their own.
+//! `point` where a process is killed. `close`, `archive` and `fork` have scenarios of their own.
 //!
 //! `play` is a scenario as data, and the model that plays any; `life` is what its home goes through, `tally` what is
 //! counted at the end. `sweep` kills a family of five at every effect, `faults` lets its disk and its model fail, and
@@ -22,6 +21,8 @@ mod count;
 mod draw;
 #[cfg(test)]
 mod faults;
+#[cfg(test)]
+mod fork;
 #[cfg(test)]
 mod habits;
 #[cfg(test)]
