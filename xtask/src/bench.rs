@@ -124,6 +124,7 @@ async fn prepare(binary: &Path, one: Scenario) -> Result<TempDir> {
     }
     match one {
         Scenario::Resume(items) | Scenario::Gap(items) => home::items(&home, &work, items).await?,
+        Scenario::Fork(_) => home::items(&home, &work, scenario::FORKED).await?,
         Scenario::Reopen(megabytes) => home::lives(&home, &work, megabytes).await?,
         Scenario::Log(megabytes) => home::megabytes(&home, &work, megabytes).await?,
         Scenario::Look(_, agents, _) | Scenario::Wake(agents, _) => home::agents(&home, &work, agents).await?,
@@ -179,6 +180,7 @@ async fn sample(binary: &Path, one: Scenario, folder: &Path) -> Result<Sample> {
     let model = format!("script:{}", folder.join("model.toml").display());
     let folders = Folders { home: &home, work: &work, scratch: folder };
     let began = stdx::now();
+    let stood = rollouts(&home)?;
     let (mut sample, printed) = measure::run(binary, &arguments(one, model), folders)?;
     let Printed { bytes, tail } = printed;
     match one {
@@ -194,10 +196,19 @@ async fn sample(binary: &Path, one: Scenario, folder: &Path) -> Result<Sample> {
                 matches!(one, Scenario::Resume(_) | Scenario::Reopen(_) | Scenario::Wake(..) | Scenario::Gap(_));
             let asked = verify::verify(&home, Expected { agents, calls, results: agents - 1 })?;
             let asked = asked.filter(|_| comes_back).and_then(|asked| u64::try_from(asked.millis_since(began)).ok());
+            if let Scenario::Fork(_) = one {
+                sample.written = Some(table::as_f64(rollouts(&home)?.saturating_sub(stood)));
+            }
             sample.first = asked.map(|asked| Duration::from_millis(asked).as_secs_f64());
         }
     }
     Ok(sample)
+}
+
+/// Bytes of all rollouts of a home.
+fn rollouts(home: &Path) -> Result<usize> {
+    let files = home::store(home)?.files()?.files;
+    Ok(usize::try_from(files.iter().map(|facts| facts.bytes).sum::<u64>())?)
 }
 
 /// What is given to the program.
@@ -207,12 +218,12 @@ fn arguments(one: Scenario, model: String) -> Vec<String> {
         Scenario::Look(Glance::Show, ..) => return ["tree", "--last"].map(str::to_owned).into(),
         Scenario::Look(Glance::List, ..) => return vec!["list".to_owned()],
         Scenario::Look(Glance::Takeover, ..) => return ["resume", "--last"].map(str::to_owned).into(),
-        Scenario::Resume(_) | Scenario::Reopen(_) | Scenario::Gap(_) => vec!["resume".to_owned()],
+        Scenario::Resume(_) | Scenario::Reopen(_) | Scenario::Gap(_) | Scenario::Fork(_) => vec!["resume".to_owned()],
         Scenario::Wake(..) => ["send", "/root/w1"].map(str::to_owned).into(),
         _ => vec!["run".to_owned()],
     };
     args.extend(["--model".to_owned(), model]);
-    if let Scenario::Spawn(_, Limits::Raised) | Scenario::Tree(..) = one {
+    if let Scenario::Spawn(_, Limits::Raised) | Scenario::Tree(..) | Scenario::Fork(_) = one {
         let agents = one.agents();
         for set in ["max_running", "max_resident", "max_agents"] {
             args.extend(["-c".to_owned(), format!("{set}={agents}")]);

@@ -32,12 +32,14 @@ pub(super) struct Sample {
     pub(super) first: Option<f64>,
     /// KiB that an agent more takes which rests in memory, beside its history.
     pub(super) resting: Option<f64>,
+    /// Bytes that rollouts have more after it than before, of a fork.
+    pub(super) written: Option<f64>,
 }
 
 impl Sample {
     /// Of a run in this process, of which nothing else is known yet.
     pub(super) fn of(wall: f64) -> Self {
-        Self { wall, cpu: 0.0, peak: None, others: 0.0, first: None, resting: None }
+        Self { wall, cpu: 0.0, peak: None, others: 0.0, first: None, resting: None, written: None }
     }
 }
 

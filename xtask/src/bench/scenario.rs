@@ -16,6 +16,9 @@ pub(super) enum Scenario {
     Spawn(usize, Limits),
     /// So many levels below the root, and so many children of each agent above the last level.
     Tree(usize, usize),
+    /// So many children in one reply, forked from a session of [`FORKED`] items that comes back; each runs one `true` and
+    /// answers.
+    Fork(usize),
     /// One more answer from a session of so many items.
     Resume(usize),
     /// [`GAPS`] shell calls of `true`, one a reply, in a session of so many items that comes back.
@@ -101,6 +104,9 @@ pub(super) const RESTING: usize = 9;
 /// Calls in a session that comes back.
 pub(super) const GAPS: usize = 50;
 
+/// Items of a session that is forked.
+pub(super) const FORKED: usize = 2_000;
+
 /// Most children, calls, items or agents of a scenario: more is a typing error.
 const MAX_SIZE: usize = 10_000;
 
@@ -113,6 +119,7 @@ pub(super) fn all() -> Vec<Scenario> {
     all.push(Scenario::Parallel(8));
     all.extend(spawns);
     all.push(Scenario::Spawn(1000, Limits::Resident));
+    all.extend([Scenario::Fork(4), Scenario::Fork(64)]);
     all.extend([
         Scenario::Tree(3, 4),
         Scenario::Resume(2000),
@@ -164,6 +171,7 @@ impl fmt::Display for Scenario {
             Self::Spawn(agents, Limits::Default) => write!(f, "spawn:{agents}/default"),
             Self::Spawn(agents, Limits::Resident) => write!(f, "spawn:{agents}/resident"),
             Self::Tree(depth, breadth) => write!(f, "tree:{depth}x{breadth}"),
+            Self::Fork(children) => write!(f, "fork:{children}"),
             Self::Resume(items) => write!(f, "resume:{items}"),
             Self::Gap(items) => write!(f, "gap:{items}"),
             Self::Idle(agents) => write!(f, "idle:{agents}"),
@@ -198,6 +206,7 @@ impl FromStr for Scenario {
         Ok(match (kind, variant) {
             ("echo", "") if rest.is_empty() => Self::Echo,
             ("exec", "") => Self::Exec(size(number)?),
+            ("fork", "") => Self::Fork(size(number)?),
             ("parallel", "") => Self::Parallel(size(number)?),
             ("spawn", "") => Self::Spawn(size(number)?, Limits::Raised),
             ("spawn", "default") => Self::Spawn(size(number)?, Limits::Default),
@@ -261,7 +270,7 @@ impl Scenario {
     /// Agents of its tree, the root included.
     pub(super) fn agents(self) -> usize {
         match self {
-            Self::Spawn(children, _) | Self::Idle(children) => children + 1,
+            Self::Spawn(children, _) | Self::Idle(children) | Self::Fork(children) => children + 1,
             Self::Tree(depth, breadth) => (0..=u32::try_from(depth).unwrap_or(u32::MAX))
                 .fold(0, |sum: usize, level| sum.saturating_add(breadth.saturating_pow(level))),
             Self::Look(_, agents, _) | Self::Wake(agents, _) => agents,
@@ -280,7 +289,7 @@ impl Scenario {
     /// Shell calls that its agents make.
     pub(super) fn calls(self) -> usize {
         match self {
-            Self::Exec(calls) | Self::Parallel(calls) | Self::Spawn(calls, _) => calls,
+            Self::Exec(calls) | Self::Parallel(calls) | Self::Spawn(calls, _) | Self::Fork(calls) => calls,
             Self::Gap(_) => GAPS,
             Self::Idle(children) => children * RESTING,
             Self::Tree(depth, breadth) => breadth.saturating_pow(u32::try_from(depth).unwrap_or(u32::MAX)),
@@ -293,7 +302,7 @@ impl Scenario {
         match self {
             Self::Exec(calls) => Some((calls, "call")),
             Self::Gap(_) => Some((GAPS, "call")),
-            Self::Spawn(children, _) => Some((children, "child")),
+            Self::Spawn(children, _) | Self::Fork(children) => Some((children, "child")),
             Self::Tree(..) => Some((self.agents() - 1, "child")),
             Self::Look(_, agents, _) => Some((agents, "agent")),
             Self::Log(megabytes) => Some((megabytes, "MB")),

@@ -5,6 +5,10 @@ use super::scenario::{GAPS, RESTING, Scenario};
 /// The root's last words; a run without them counts for nothing.
 pub(super) const ANSWER: &str = "measured";
 
+/// What a spawn is told, and what makes it a fork.
+const SPAWNED: &str = r#"message = "go" }"#;
+const FORKED: &str = r#"message = "go", fork_turns = "all" }"#;
+
 /// How long a root waits at the most before it gives up, in milliseconds. A run that comes to this is thrown away.
 const PATIENCE: u64 = 60_000;
 
@@ -27,6 +31,11 @@ pub(super) fn script(scenario: Scenario) -> String {
             let names: Vec<_> = names(children).collect();
             rules.extend(parent("/root", &names, ANSWER));
             rules.extend(leaf("/root/*", RESTING));
+        }
+        Scenario::Fork(children) => {
+            let names: Vec<_> = names(children).collect();
+            rules.extend(leaf("/root/*", 1));
+            rules.extend(parent("/root", &names, ANSWER).map(|rule| rule.replace(SPAWNED, FORKED)));
         }
         Scenario::Tree(depth, breadth) => {
             let names: Vec<_> = names(breadth).collect();

@@ -46,7 +46,12 @@ fn line(row: &Row) -> String {
             format!("{}, then {} / {name}", first.map(begins).unwrap_or_default(), duration(each))
         }
         _ if first.is_some() => first.map(begins).unwrap_or_default(),
-        (Some(wall), Some((units, name))) => format!("{} / {name}", duration(wall.median / as_f64(units))),
+        (Some(wall), Some((units, name))) => {
+            let written = of(|sample| sample.written).map_or_else(String::new, |written| {
+                format!(", {:.1} kB of rollouts / {name}", written.median / as_f64(units) / 1e3)
+            });
+            format!("{} / {name}{written}", duration(wall.median / as_f64(units)))
+        }
         _ => "-".to_owned(),
     };
     let walls: f64 = row.samples.iter().map(|sample| sample.wall).sum();

@@ -182,3 +182,22 @@ fn an_unborn_file_is_told_from_a_headless_one() {
     ));
     assert!(matches!(fold(&at, &source(b"junk\n")), Err(Error::Headless { .. })));
 }
+
+/// What this version does not know may be what the rest rests on, so such a file is told, not read.
+#[test]
+fn a_file_of_a_newer_version_is_refused() {
+    let at = AbsPath::new("/somewhere/x").unwrap();
+    let file = |format| {
+        let meta = crate::SessionMeta { format, ..crate::fixture::meta(1) };
+        let mut bytes = Vec::new();
+        crate::encode(&mut bytes, crate::fixture::time(0), 1, None, &Record::SessionMeta(Box::new(meta))).unwrap();
+        bytes
+    };
+    assert!(fold(&at, &source(&file(crate::FORMAT))).is_ok());
+    let newer = file(crate::FORMAT + 1);
+    let error = fold(&at, &source(&newer)).unwrap_err().to_string();
+    assert!(error.contains("newer version of the program (format 3; this one knows 2)"), "{error}");
+    assert!(
+        matches!(super::begin(&source(&newer)).unwrap(), super::Begin::Headless(why) if why.contains("use that one"))
+    );
+}
