@@ -77,7 +77,7 @@ fn children_know_what_the_parent_knew() {
         let path = format!("/root/{name}");
         let spawns = |request: &Request| request.outputs().iter().filter(|output| output.contains("nickname")).count();
         // What the root sent right before it forked, and then its call.
-        let before = root.iter().filter(|request| spawns(request) == nth).next_back().unwrap().items();
+        let before = root.iter().rfind(|request| spawns(request) == nth).unwrap().items();
         let call = &root.last().unwrap().items()[before.len()..=before.len()];
         let begins = before.iter().position(|item| item.text() == from).unwrap();
         let requests = of(&server, &home, &path);

@@ -176,8 +176,9 @@ impl Stretch<'_> {
                     _ if line.ordinal < fork.first => {}
                     Record::Item(record) => give(&record, false),
                     Record::Compacted(compacted) if line.ordinal == fork.first => {
-                        let history = compacted.replacement_history.unwrap_or_default();
-                        history.into_iter().for_each(|item| give(&bare(item, None), true));
+                        for item in compacted.replacement_history.unwrap_or_default() {
+                            give(&bare(item, None), true);
+                        }
                     }
                     // There is one at the most, in the first write; another would be read again and again.
                     Record::Forked(inner) if !nested => {

@@ -46,7 +46,9 @@ fn fork() -> Forked {
 fn check(text: &str, turns: ForkTurns, expect: Expect) {
     let lines = lines(text);
     let mut beginning = Beginning::new(turns);
-    lines.iter().for_each(|line| beginning.line(line));
+    for line in &lines {
+        beginning.line(line);
+    }
     let mut told = String::new();
     if let Some(first) = beginning.first() {
         write!(told, "{first}:").unwrap();

@@ -188,16 +188,14 @@ fn an_unborn_file_is_told_from_a_headless_one() {
 fn a_file_of_a_newer_version_is_refused() {
     let at = AbsPath::new("/somewhere/x").unwrap();
     let file = |format| {
-        let meta = crate::SessionMeta { format, ..crate::fixture::meta(1) };
+        let meta = SessionMeta { format, ..meta(1) };
         let mut bytes = Vec::new();
-        crate::encode(&mut bytes, crate::fixture::time(0), 1, None, &Record::SessionMeta(Box::new(meta))).unwrap();
+        encode(&mut bytes, time(0), 1, None, &Record::SessionMeta(Box::new(meta))).unwrap();
         bytes
     };
-    assert!(fold(&at, &source(&file(crate::FORMAT))).is_ok());
-    let newer = file(crate::FORMAT + 1);
+    assert!(fold(&at, &source(&file(FORMAT))).is_ok());
+    let newer = file(FORMAT + 1);
     let error = fold(&at, &source(&newer)).unwrap_err().to_string();
     assert!(error.contains("newer version of the program (format 3; this one knows 2)"), "{error}");
-    assert!(
-        matches!(super::begin(&source(&newer)).unwrap(), super::Begin::Headless(why) if why.contains("use that one"))
-    );
+    assert!(matches!(begin(&source(&newer)).unwrap(), Begin::Headless(why) if why.contains("use that one")));
 }
