@@ -118,7 +118,7 @@ impl Told {
             absent += usize::try_from(line.ordinal.saturating_sub(last + 1)).unwrap_or(usize::MAX);
             last = line.ordinal;
             if let Record::Forked(forked) = &line.record {
-                fork = Some((line.ordinal, forked.clone()));
+                fork.get_or_insert_with(|| (line.ordinal, forked.clone()));
             }
             for finding in checker.line(&line) {
                 let gap = finding.rule == Rule::Ordinals;

@@ -377,7 +377,7 @@ pub(crate) fn fold(
     let mut state: Option<State> = None;
     let mut first = None;
     let mut from = 0;
-    let (mut lack, mut failed) = (None, None);
+    let (mut forked, mut lack, mut failed) = (false, None, None);
     if let Some(newest) = back::newest(source).map_err(unread)?
         && let Some(meta) = back::meta(source).map_err(unread)?
     {
@@ -390,6 +390,7 @@ pub(crate) fn fold(
                 state.apply(&line);
                 if let Record::Forked(fork) = &line.record
                     && kept
+                    && !std::mem::replace(&mut forked, true)
                 {
                     match forks(fork, &mut |item| state.transcript.push(item)) {
                         Ok(found) => lack = found,

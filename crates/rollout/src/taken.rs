@@ -156,7 +156,13 @@ impl Stretch<'_> {
     fn read(&self, taken: &mut Taken, chain: &mut Vec<ThreadId>, each: Each<'_>) -> Result<(), Error> {
         let Self { store, fork, file, source } = *self;
         let unread = |error| lost("read", file, error);
-        let from = if is_at(source, fork.at, fork.first).map_err(unread)? { fork.at } else { 0 };
+        let from = match is_at(source, fork.at, fork.first) {
+            Ok(true) => fork.at,
+            Ok(false) => 0,
+            // As much as there is before the damage.
+            Err(error) if packed::damage(file, &error).is_some() => 0,
+            Err(error) => return Err(unread(error)),
+        };
         let mut selector = Selector::new();
         let (mut over, mut nested, mut failed) = (false, false, None);
         let tally = {

@@ -358,3 +358,75 @@ async fn what_is_damaged_is_told_and_the_rest_is_there() {
         its own instructions, its folder, one, owt, t, the parent's, mine, mine
         of the 5 items that it takes over from /root some are not as they were: its rollout, or one that it refers to, was changed"#]]).await;
 }
+
+/// Each in turn, the root last, as when a kill comes while a tree is put away.
+#[tokio::test]
+async fn a_parent_may_be_packed_and_its_child_not() {
+    for order in [[1, 2, 3], [3, 2, 1]] {
+        let home = family().await;
+        let before = texts(&load(&home.store, 3));
+        for n in order {
+            let store = home.again();
+            let pieces = store.pieces(meta(1).session_id).unwrap();
+            store.archive(pieces.pieces.iter().find(|piece| piece.meta.id == id(n)).unwrap()).unwrap();
+            let loaded = load(&home.again(), 3);
+            assert_eq!((texts(&loaded), loaded.lack), (before.clone(), None), "{n} of {order:?}");
+        }
+        let packed = home.again().file(id(1)).unwrap();
+        let mut bytes = std::fs::read(&packed).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 0xff;
+        std::fs::write(&packed, bytes).unwrap();
+        let lack = load(&home.again(), 3).lack.unwrap().to_string();
+        assert!(lack.contains("is damaged (") && lack.contains("put it back from a copy"), "{lack}");
+    }
+}
+
+fn refers(n: u64) -> Record {
+    let parent = address(n);
+    Record::Forked(Box::new(Forked { parent, first: 1, at: 0, through: 99, items: 5, checksum: "0".repeat(16) }))
+}
+
+/// Only a damaged file says so, and nobody hangs on it.
+#[tokio::test]
+async fn a_circle_has_an_end() {
+    let home = Home::new();
+    for (n, parent) in [(1, 2), (2, 1), (3, 3)] {
+        drop(child(&home.store, n, vec![refers(parent), refers(parent)]).await);
+    }
+    for n in 1..=3 {
+        let lack = load(&home.store, n).lack.unwrap().to_string();
+        assert!(lack.contains("refer to each other in a circle"), "{n}: {lack}");
+    }
+}
+
+/// Every agent reads all those above it, and no further up than a tree is deep.
+#[tokio::test]
+async fn a_chain_is_as_long_as_a_tree_is_deep() {
+    let home = Home::new();
+    drop(home.store.create(meta(1), birth()).await.unwrap());
+    for n in 2..=MAX_CHAIN as u64 + 2 {
+        home.store.writer(id(n - 1)).unwrap().append(&[words("one more")]).unwrap();
+        let fork = home.store.fork(&address(n - 1), ForkTurns::All).unwrap().unwrap();
+        drop(child(&home.store, n, vec![Record::Forked(Box::new(fork))]).await);
+    }
+    let last = load(&home.store, MAX_CHAIN as u64 + 1);
+    assert_eq!((last.state.transcript.len(), last.lack), (2 + MAX_CHAIN + 1, None), "all of them, and its own");
+    // Of the next one nothing was promised that is not there; all it knows is what the chain could still give.
+    let beyond = load(&home.store, MAX_CHAIN as u64 + 2);
+    assert_eq!((beyond.state.transcript.len(), beyond.lack), (2 + MAX_CHAIN, None));
+}
+
+/// Without a descriptor nothing can be said about a parent: it is not taken for lost.
+#[tokio::test]
+async fn a_shortage_is_not_taken_for_a_loss() {
+    let home = family().await;
+    let disk = FaultDisk::default();
+    let store = Store::new(home.store.home().clone(), Arc::new(disk.clone()));
+    let fork = store.fork(&address(2), ForkTurns::All).unwrap().unwrap();
+    disk.starve(true);
+    let error = store.taken_over(&fork, drop).unwrap_err();
+    assert!(error.is_shortage(), "{error}");
+    disk.starve(false);
+    assert_eq!(store.taken_over(&fork, drop).unwrap(), None);
+}
