@@ -250,7 +250,7 @@ pub(crate) enum RolloutWhat {
     /// Verify one file: every line readable, no gaps, every call answered, every mail and every end once; or all there
     /// are, and that they bear out what they say of each other: no rollout is missing, and no mail that was accepted
     Check {
-        /// The file; left out: all of them
+        /// The file; left out: all of them, or with --tree those of one tree
         file: Option<PathBuf>,
     },
 }

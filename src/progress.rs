@@ -77,7 +77,7 @@ impl Progress {
             }
             EventKind::AgentRehydrated { items } => (Mark::Start, format!("is back with {items} items")),
             EventKind::AgentEvicted => return None,
-            EventKind::AgentClosed { reason } => (Mark::Done, format!("closed: {reason}")),
+            EventKind::AgentClosed { reason } => (Mark::Done, Outcome::Closed.because(reason)),
             EventKind::AgentStatus { status: Status::Queued, position: Some(position), .. } => {
                 (Mark::Wait, format!("queued, number {position} for a running slot"))
             }
@@ -108,7 +108,7 @@ impl Progress {
                     (outcome, reason) => {
                         let mark = if *outcome == Outcome::Completed { Mark::Done } else { Mark::Bad };
                         let reason = reason.as_deref().unwrap_or("no reason given");
-                        (mark, format!("{outcome}: {reason} ({tokens})"))
+                        (mark, format!("{} ({tokens})", outcome.because(reason)))
                     }
                 }
             }

@@ -14,7 +14,7 @@ pub(crate) fn tree(snapshot: &Listing, now: Timestamp) -> String {
     let mut text = format!("tree {}\n", snapshot.tree);
     let roots: Vec<&Row> = snapshot.agents.iter().filter(|row| row.parent.is_none()).collect();
     for row in roots {
-        branch(snapshot, row, ("", ""), now, &mut text);
+        branch(snapshot, row, ("", ""), (now, false), &mut text);
     }
     text += &spending(snapshot);
     text
@@ -33,14 +33,22 @@ fn spending(snapshot: &Listing) -> String {
     format!("budget: {} used\n", parts.join(", "))
 }
 
-fn branch(snapshot: &Listing, row: &Row, (first, rest): (&str, &str), now: Timestamp, text: &mut String) {
+/// `above` is whether an agent above is closed, and with it this one.
+fn branch(
+    snapshot: &Listing,
+    row: &Row,
+    (first, rest): (&str, &str),
+    (now, above): (Timestamp, bool),
+    text: &mut String,
+) {
     let name = if row.parent.is_none() { row.path.as_str() } else { row.path.name() };
-    *text += &format!("{first}{name}  {}\n", standing(row, now));
+    *text += &format!("{first}{name}  {}\n", standing(row, now, above));
+    let closed = above || row.edge == Edge::Closed;
     let children: Vec<&Row> = snapshot.agents.iter().filter(|child| is_child(child, &row.path, row)).collect();
     let last = children.len().saturating_sub(1);
     for (index, child) in children.into_iter().enumerate() {
         let (first, below) = if index == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-        branch(snapshot, child, (&format!("{rest}{first}"), &format!("{rest}{below}")), now, text);
+        branch(snapshot, child, (&format!("{rest}{first}"), &format!("{rest}{below}")), (now, closed), text);
     }
 }
 
@@ -48,7 +56,7 @@ fn is_child(child: &Row, path: &AgentPath, parent: &Row) -> bool {
     child.parent.as_ref() == Some(path) && child.thread_id != parent.thread_id
 }
 
-fn standing(row: &Row, now: Timestamp) -> String {
+fn standing(row: &Row, now: Timestamp, above: bool) -> String {
     let mut parts = vec![match &row.waits {
         Some(Waits::Slot { position }) => format!("{}, number {position}", row.status),
         Some(waits) if *waits != Waits::Model => format!("{} for {waits}", row.status),
@@ -63,6 +71,8 @@ fn standing(row: &Row, now: Timestamp) -> String {
     }
     if row.edge == Edge::Closed {
         parts.push("closed".to_owned());
+    } else if above {
+        parts.push("closed above".to_owned());
     }
     parts.push(match &row.nickname {
         Some(nickname) => format!("{} {nickname}", row.role),

@@ -65,7 +65,9 @@ fn read(setting: &Setting, folder: &AbsPath, layer: Layer, parsed: &mut Vec<Pars
         match text(&file) {
             Ok(text) => match roles::parse(layer, &setting.env.tilde(&file), &text) {
                 Ok(role) => parsed.push(role),
-                Err(wrong) => problems.push(wrong),
+                Err(wrong) => {
+                    problems.push(Problem { message: format!("{}; this role is left out", wrong.message), ..wrong });
+                }
             },
             Err(message) => problems.push(problem(&file, message)),
         }

@@ -95,7 +95,9 @@ impl Tree {
             node.inbox.lock().shut();
         }
         self.0.bus.emit(&node.address, EventKind::AgentClosed { reason: reason.to_owned() });
-        let reason = format!("closed by {}: {reason}", by.name());
+        let said = |reason: &str| format!("closed by {}: {reason}", by.name());
+        // Whoever gave no reason said just that.
+        let reason = if reason.starts_with("closed by") { reason.to_owned() } else { said(reason) };
         let stop = Stop { outcome: Outcome::Closed, reason, goes_on: false, only: Vec::new() };
         // All at once, so that nobody works on while another one's tools wind down.
         futures::future::join_all(subtree.iter().map(|node| life::interrupt(node, stop.clone()))).await;

@@ -62,7 +62,10 @@ pub enum TreeError {
         model: String,
     },
     /// The role of an agent that exists is not there any more.
-    #[error("{path} has the role `{role}`, which is not defined any more: put its file back, or close the agent")]
+    #[error(
+        "{path} has the role `{role}`, which is not defined now: its file is gone or cannot be used (`agent roles` says \
+         why): put it right, or close the agent"
+    )]
     NoRole {
         /// The agent.
         path: AgentPath,

@@ -6,6 +6,7 @@ use protocol::AgentPath;
 
 use super::drive::Drive;
 use super::remote::{Spoken, ask, unexpected};
+use super::tree::look;
 use crate::cli::{Close, Interrupt};
 use crate::exit::{self, Failure};
 use crate::output;
@@ -38,6 +39,11 @@ pub(super) async fn interrupt(setting: Setting, args: Interrupt) -> Result<u8, F
             return Ok(exit::DONE);
         }
         None => {
+            let listing = look(&setting, id).await?;
+            if !listing.agents.iter().any(|row| row.path == path) {
+                let known = listing.agents.into_iter().map(|row| row.path).collect();
+                return Err(TreeError::NoAgent { path, known }.into());
+            }
             output::note(&format!("nothing runs at {path}: nobody drives this tree"));
             return Ok(exit::DONE);
         }

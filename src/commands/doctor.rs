@@ -185,7 +185,10 @@ async fn answers(http: &Http, name: &str, server: &Provider, own: bool, findings
     match asked {
         // Any answer shows that somebody is there; most want a key for the list, which is not sent here.
         Ok(Ok(response)) => {
-            findings.add(Grade::Ok, name, format!("{} answers ({})", server.base_url, response.status()));
+            let status = response.status();
+            let key =
+                if matches!(status, 401 | 403) { "; whether it takes your key, the first request shows" } else { "" };
+            findings.add(Grade::Ok, name, format!("{} answers ({status}){key}", server.base_url));
         }
         Ok(Err(error)) if own => {
             findings.add(

@@ -38,8 +38,7 @@ impl Drive {
         let colour = output::colour(&setting.env);
         let live = output::live(&setting.env);
         let shown = tokio::spawn(show(events, json, colour, live));
-        // Both: the words for a root that was interrupted, and a start for what never began.
-        let resume = format!("agent resume --tree {} --continue \"go on\"", tree.id());
+        let resume = format!("agent resume --tree {} --continue", tree.id());
         Self { tree, door, json, shown, interrupts: Interrupts::listen(), resume }
     }
 
@@ -212,10 +211,9 @@ pub(super) fn tell(tree: TreeId, end: &TaskEnd, hints: Vec<String>, code: u8, js
         return output::note(&format!("note: {reason}"));
     }
     let said = match end.outcome {
-        // The line begins with `error: ` anyway, and some reasons with the word itself.
+        // The line begins with `error: ` anyway.
         Outcome::Errored => reason.clone(),
-        outcome if reason.starts_with(&outcome.to_string()) => reason.clone(),
-        outcome => format!("{outcome}: {reason}"),
+        outcome => outcome.because(reason),
     };
     let mut failure = Failure::internal(said);
     failure.hints = hints;

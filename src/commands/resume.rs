@@ -1,7 +1,7 @@
 //! `agent resume`.
 
 use frontend::{Op, Reply, Report};
-use protocol::{AgentPath, RequestId};
+use protocol::{AgentPath, Outcome, RequestId};
 
 use super::drive::Drive;
 use super::remote::{Remote, Spoken, ask, unexpected};
@@ -101,11 +101,24 @@ async fn own(
     };
     if expected.is_empty() {
         if !drive.tree().is_busy() {
-            output::note("nothing was cut off and nothing waits to begin");
+            output::note(&nothing(&found));
         }
         return Ok(drive.settle().await);
     }
     Ok(drive.finish(expected.remove(0)).await)
+}
+
+/// That there is nothing to go on with; and what does, when somebody was stopped for good.
+fn nothing(found: &Report) -> String {
+    let stopped = |last: Option<Outcome>| matches!(last, Some(Outcome::OverBudget | Outcome::Interrupted));
+    let who = found.agents.iter().find(|agent| stopped(agent.last));
+    let more = who.map(|agent| {
+        format!(
+            "; who was stopped on purpose, by a deadline or by a budget of its own goes on with new words: agent send {} \"…\"",
+            agent.path
+        )
+    });
+    format!("nothing was cut off and nothing waits to begin{}", more.unwrap_or_default())
 }
 
 /// The report on stdout, or, for programs, the tree there and the report beside it.

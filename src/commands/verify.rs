@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use protocol::TreeId;
-use rollout::{Checker, Finding, Kin, Member, Record, Rule};
+use rollout::{Checker, Finding, Identity, Kin, Member, Record, Rule};
 use serde_json::{Value, json};
 use stdx::AbsPath;
 
@@ -31,10 +31,16 @@ pub(super) fn rollout(setting: &Setting, args: &Rollout) -> Result<u8, Failure> 
     } else {
         let mut kin = Kin::default();
         let files = store.files().map_err(internal)?;
+        let named = setting.common.tree.is_some() || setting.common.last;
+        let only = if named { Some(setting.tree()?) } else { None };
         for problem in &files.problems {
             told.fault(json!({ "file": problem.file, "text": problem.why }), problem.to_string());
         }
         for facts in &files.files {
+            let of = |tree| matches!(store.identify(facts), Ok(Identity::Agent(meta)) if meta.session_id == tree);
+            if only.is_some_and(|only| !of(only)) {
+                continue;
+            }
             match told.file(setting, &facts.file) {
                 Ok(member) => kin.add(member),
                 Err(error) => {

@@ -60,7 +60,7 @@ fn of_an_agent_in_the_middle() {
     assert!(!lives(command_pid), "processes end with it");
     let waiting = waiting.wait();
     waiting.assert_code(130);
-    assert!(waiting.stderr.contains("closed: closed by user: enough of this"), "{}", waiting.stderr);
+    assert!(waiting.stderr.contains("closed by user: enough of this"), "{}", waiting.stderr);
     assert!(!waiting.stderr.contains("agent resume"), "nothing of it can be resumed: {}", waiting.stderr);
     held.open();
     let run = running.wait();
@@ -140,7 +140,7 @@ fn of_the_root_ends_the_tree() {
     assert!(run.stderr.contains("/root is closed, and with it 3 agents below"), "{}", run.stderr);
     let run = running.wait();
     run.assert_code(130);
-    assert!(run.stderr.contains("closed: closed by user"), "{}", run.stderr);
+    assert!(run.stderr.contains("closed by the user"), "{}", run.stderr);
     assert!(!run.stderr.contains("agent resume"), "{}", run.stderr);
     assert!(!lives(command_pid));
     held.open();

@@ -108,3 +108,30 @@ fn the_role_is_as_it_is_shown() {
     let promised = format!("```\n$ agent roles show reviewer\n{shown}```\n");
     assert!(page.contains(&promised), "{promised}");
 }
+
+#[test]
+fn every_tool_and_argument_is_on_its_page() {
+    let page = page("TOOLS.md");
+    let server = testkit::Server::start(|_: &testkit::Request| testkit::Reply::new().text("ok"));
+    let home = crate::play::home(&server);
+    command(&home, &["run", "Show me"]).run_ok();
+    let request = server.requests().remove(0);
+    let tools: Vec<Value> = serde_json::from_str(request.raw_tools()).unwrap();
+    assert!(tools.len() > 9, "{tools:?}");
+    for tool in &tools {
+        let name = tool["name"].as_str().unwrap();
+        let rows: String = page
+            .lines()
+            .skip_while(|line| !line.starts_with(&format!("| `{name}` |")))
+            .enumerate()
+            .take_while(|(at, line)| *at == 0 || line.starts_with("| |"))
+            .map(|(_, line)| line)
+            .collect();
+        assert!(!rows.is_empty(), "`{name}` is not on the page");
+        let needed = tool["parameters"]["required"].as_array().cloned().unwrap_or_default();
+        for (argument, _) in tool["parameters"]["properties"].as_object().into_iter().flatten() {
+            let star = if needed.iter().any(|needed| needed == argument) { "*" } else { "" };
+            assert!(rows.contains(&format!("`{argument}`{star}")), "`{argument}`{star} of `{name}` is not on the page");
+        }
+    }
+}

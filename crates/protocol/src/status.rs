@@ -73,6 +73,11 @@ impl Outcome {
             Self::Lost => "lost",
         }
     }
+
+    /// The outcome and why, without saying one word twice.
+    pub fn because(self, reason: &str) -> String {
+        if reason.starts_with(self.as_str()) { reason.to_owned() } else { format!("{}: {reason}", self.as_str()) }
+    }
 }
 
 impl Status {
@@ -156,8 +161,8 @@ impl TaskEnd {
     pub fn words(&self) -> String {
         match (&self.text, &self.reason) {
             (Some(text), None) => text.clone(),
-            (Some(text), Some(reason)) => format!("{text}\n\n({}: {reason})", self.outcome),
-            (None, Some(reason)) => format!("({}: {reason})", self.outcome),
+            (Some(text), Some(reason)) => format!("{text}\n\n({})", self.outcome.because(reason)),
+            (None, Some(reason)) => format!("({})", self.outcome.because(reason)),
             (None, None) => format!("({}, no text)", self.outcome),
         }
     }
