@@ -55,7 +55,7 @@ pub(crate) struct Cli {
 /// Flags of every command.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
-    /// JSON on stdout, one object a line, instead of text
+    /// JSON on stdout instead of text; of a run, one event a line
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Write a log to stderr; twice for more
@@ -64,7 +64,7 @@ pub(crate) struct Common {
     /// Work in this folder instead of the present one
     #[arg(short = 'C', long = "cd", global = true, value_name = "DIR", help_heading = WHICH)]
     pub(crate) cd: Option<PathBuf>,
-    /// The tree with this id, or the beginning of it (default: of those made in this folder the one used last)
+    /// The tree with this id, or the beginning or the last 8 digits of it (default: of those made in this folder the one used last)
     #[arg(long, global = true, value_name = "ID", help_heading = WHICH)]
     pub(crate) tree: Option<String>,
     /// The tree used last, whatever folder it was made in

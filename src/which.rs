@@ -160,8 +160,13 @@ fn prefix(word: &str) -> String {
     word.trim().to_ascii_lowercase()
 }
 
-fn begins(tree: TreeId, prefix: &str) -> bool {
-    !prefix.is_empty() && tree.to_string().starts_with(prefix)
+/// Digits of the end of an id that name it. Trees of one minute begin alike, and no two end alike.
+const END: usize = 8;
+
+/// Whether a tree's id begins so, or ends so.
+pub(crate) fn begins(tree: TreeId, words: &str) -> bool {
+    let id = tree.to_string();
+    !words.is_empty() && (id.starts_with(words) || (words.len() >= END && id.ends_with(words)))
 }
 
 /// The newest of those that are meant.
@@ -177,4 +182,23 @@ fn newest(heads: Vec<TreeHead>, among: Among) -> Result<TreeHead, Failure> {
         Among::Archived => head.archived || head.partly,
     };
     heads.into_iter().find(meant).ok_or(none)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_named_by_either_end() {
+        let check = |words, named| {
+            let tree: TreeId = "01a22e61-a98c-7219-bfd7-d2295e09e252".parse().unwrap();
+            assert_eq!(begins(tree, words), named, "{words:?}");
+        };
+        for words in ["0", "01a22e61", "01a22e61-a98c-7219-bfd7-d2295e09e252", "5e09e252", "d2295e09e252"] {
+            check(words, true);
+        }
+        for words in ["", "02", "e252", "a98c-7219", "5e09e253"] {
+            check(words, false);
+        }
+    }
 }

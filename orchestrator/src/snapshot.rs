@@ -43,6 +43,8 @@ pub struct TreeHead {
     pub unread: usize,
     /// When any of its rollouts last grew.
     pub updated_at: Timestamp,
+    /// Whether a process drives it now.
+    pub driven: bool,
     /// Whether it is archived.
     pub archived: bool,
     /// Whether it is in part: archiving it or bringing it back broke off.
@@ -82,6 +84,7 @@ pub fn list(store: &Store, mirror: &Mirror) -> Result<(Vec<TreeHead>, Vec<String
         // The root goes last and comes back first: its place decides.
         let is_archived = archived.contains(&root.meta.id);
         heads.push(TreeHead {
+            driven: store.is_owned(tree),
             archived: is_archived,
             partly: !is_archived && states.iter().any(|state| archived.contains(&state.meta.id)),
             tree,

@@ -10,7 +10,7 @@ use super::archive::{Each, agents, size};
 use crate::cli::Delete;
 use crate::exit::Failure;
 use crate::output;
-use crate::which::Among;
+use crate::which::{Among, begins};
 use crate::wire::Setting;
 
 /// Fewest characters of an id by which a tree is deleted without asking: one that was typed by chance names nobody.
@@ -60,7 +60,7 @@ fn chosen(setting: &Setting, args: &Delete) -> Result<Vec<Doomed>, Failure> {
     let (mut trees, mut words) = (Vec::new(), Vec::new());
     for word in setting.words(&args.trees) {
         let wanted = word.trim().to_ascii_lowercase();
-        let fits = |id: &&TreeId| !wanted.is_empty() && id.to_string().starts_with(&wanted);
+        let fits = |id: &&TreeId| begins(**id, &wanted);
         let remnants: Vec<TreeId> = remnants.iter().filter(fits).copied().collect();
         let listed = heads.iter().map(|head| &head.tree).filter(fits).count();
         match remnants.as_slice() {

@@ -37,7 +37,8 @@ pub(super) fn list(setting: &Setting, args: &List) -> Result<u8, Failure> {
         let when = when.get(..16).unwrap_or(&when).replace('T', " ");
         let agents = if head.open == 1 { "1 agent".to_owned() } else { format!("{} agents", head.open) };
         let unread = if head.unread > 0 { format!(", {} unread", head.unread) } else { String::new() };
-        let closed = if head.open == 0 { "closed".to_owned() } else { format!("{agents}{unread}") };
+        let driven = if head.driven { ", at work" } else { "" };
+        let closed = if head.open == 0 { "closed".to_owned() } else { format!("{agents}{driven}{unread}") };
         let folder = setting.env.tilde(&head.cwd);
         let partly = if head.partly { "  (archived in part)" } else { "" };
         text += &format!("{}  {when}  {closed:20}  {}  {folder}{partly}\n", head.tree, one_line(&head.title, TITLE));

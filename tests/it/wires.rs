@@ -317,14 +317,14 @@ fn calls_whose_events_come_in_turns_are_each_made_once() {
     let long = "echo one, whose line is long enough to be streamed in more than one piece; exit 3";
     for wire in Wire::ALL {
         let server = Play::new()
-            .thinks("Both", move |request| match request.replies() {
-                0 => exec(long).call("exec_command", json!({"cmd": "echo two"})).interleaved(),
-                _ => {
-                    let outputs = request.items().iter().filter(|item| item.kind() == ItemKind::Output).count();
-                    assert_eq!(outputs, 2, "{wire:?}: {request:?}");
-                    assert!(request.heard("one, whose line") && request.heard("two"), "{wire:?}: {request:?}");
-                    Reply::new().text("both are back")
+            .thinks("Both", move |request| {
+                if request.replies() == 0 {
+                    return exec(long).call("exec_command", json!({"cmd": "echo two"})).interleaved();
                 }
+                let outputs = request.items().iter().filter(|item| item.kind() == ItemKind::Output).count();
+                assert_eq!(outputs, 2, "{wire:?}: {request:?}");
+                assert!(request.heard("one, whose line") && request.heard("two"), "{wire:?}: {request:?}");
+                Reply::new().text("both are back")
             })
             .serve();
         let (_home, run) = run(wire, &server, "Both");
