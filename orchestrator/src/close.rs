@@ -67,6 +67,8 @@ impl Tree {
         let end = TaskEnd { outcome: Outcome::Interrupted, text: None, reason: Some(reason.to_owned()) };
         let still = node.pending();
         for mail in waiting.iter().filter(|mail| mail.from.thread().is_none() && still.contains(mail)) {
+            // Noted first: a client that has not asked yet finds it there.
+            node.facts().kept.insert(mail.id, end.clone());
             self.answer(mail.id, Answer { end: end.clone(), fault: None });
         }
     }

@@ -105,7 +105,7 @@ impl Tree {
     }
 
     /// Waits for a task that some client gave, in this process or an earlier one. One that has ended is answered from
-    /// the rollout; one that lies there unstarted is started.
+    /// the rollout; one that lies there unstarted is started, unless an interrupt has just left it there.
     ///
     /// # Errors
     /// When no agent ever got it.
@@ -114,6 +114,8 @@ impl Tree {
         // Asked for before looking, so that an end in between is not missed.
         let pending = self.expect(task, node.address.path.clone());
         if let Some(end) = self.0.options.store.ended(node.meta.id, task)? {
+            self.answer(task, Answer { end, fault: None });
+        } else if let Some(end) = node.facts().kept.get(&task).cloned() {
             self.answer(task, Answer { end, fault: None });
         } else if node.inbox.lock().wakes() {
             self.wake(&node).await;

@@ -32,6 +32,7 @@ impl Tree {
             Box::pin(self.expire(node)).await;
         }
         let waking = node.waking();
+        node.facts().kept.clear();
         let life = node.life.lock().await;
         // Asked under the agent's lock, which whoever ends the turns takes after saying so.
         let ending = self.door().ending;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use protocol::{Address, Mail, Party, Status, TaskEnd, ThreadId, Usage, WaitingOn, Waits};
+use protocol::{Address, Mail, MailId, Party, Status, TaskEnd, ThreadId, Usage, WaitingOn, Waits};
 use rollout::{Record, SessionMeta, State};
 use stdx::Timestamp;
 use tokio_util::sync::CancellationToken;
@@ -68,6 +68,8 @@ pub(crate) struct Facts {
     pub(crate) heard: HashMap<ThreadId, u64>,
     /// Why it could not be loaded for the work that lies there.
     pub(crate) trouble: Option<String>,
+    /// Words of clients that an interrupt has left in its mailbox, and what the clients are told, until somebody wakes it.
+    pub(crate) kept: HashMap<MailId, TaskEnd>,
     /// Its tasks that have not ended.
     pub(crate) tasks: Tasks,
     /// Tokens that servers counted.
@@ -118,6 +120,7 @@ impl Node {
         state.pending.iter().for_each(|mail| tasks.given(mail));
         let facts = Facts {
             trouble: None,
+            kept: HashMap::new(),
             tasks,
             status: state.status(),
             waiting_on: None,

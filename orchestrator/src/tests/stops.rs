@@ -146,3 +146,35 @@ async fn what_is_pending_when_the_turns_end_is_left_for_the_next_owner() {
     assert_eq!(answer.answer().await.end.text.as_deref(), Some("heard"));
     house.finish(tree).await;
 }
+
+/// A client that asks for its answer right after the interrupt does not undo it.
+#[tokio::test]
+async fn words_that_an_interrupt_left_are_told_of_to_whoever_asks_late() {
+    let [at, go] = [Gate::new(), Gate::new()];
+    let house = hanging(&at, &go);
+    let (tree, _pending) = house.tree("go").await;
+    tree.go().await;
+    at.opened().await;
+    let words = tree.send(&path("b"), "more", true).await.unwrap();
+    tree.interrupt(&path("b"), &crate::close::By::User).await.unwrap();
+    let late = tree.await_task(words.task).await.unwrap();
+    for pending in [words, late] {
+        let end = pending.answer().await.end;
+        assert_eq!(end.outcome, Outcome::Interrupted);
+        assert!(end.reason.unwrap().contains("before it took this in"));
+    }
+    // Whoever waits is answered before the start has noticed that it is called off.
+    let b = tree.at(&path("b")).unwrap();
+    let mut changes = tree.0.changes.subscribe();
+    let rests = async {
+        while b.is_busy() {
+            changes.changed().await.unwrap();
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_mins(1), rests).await.expect("nobody has woken it");
+    // Somebody who does has both read.
+    let more = tree.send(&path("b"), "now", true).await.unwrap();
+    go.open();
+    assert_eq!(more.answer().await.end.outcome, Outcome::Completed);
+    house.finish(tree).await;
+}
