@@ -8,6 +8,8 @@ use futures::Stream;
 use protocol::{Address, Item, TreeId, Usage};
 use serde_json::Value;
 
+use crate::written::Slot;
+
 /// A stream that can be sent to another thread.
 pub type BoxStream<T> = Pin<Box<dyn Stream<Item = T> + Send>>;
 
@@ -90,14 +92,23 @@ pub struct ModelRequest {
 
 /// The items of a conversation, oldest first. Only ever grows at its end. A clone shares them, however many there are, and
 /// the first item that is added while there is one parts the two; a model that has built its request lets go of it.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub struct Transcript {
     items: Arc<Vec<Item>>,
+    /// What a model keeps of it between two requests.
+    slot: Arc<Slot>,
+    /// Whether this is the one that may be pushed to without leaving what the slot is about: of all that share a slot,
+    /// one at the most, so that each of them is a beginning of that one.
+    grows: bool,
 }
 
 impl Transcript {
     /// Adds an item at the end.
     pub fn push(&mut self, item: Item) {
+        if !self.grows {
+            self.slot = Arc::default();
+            self.grows = true;
+        }
         Arc::make_mut(&mut self.items).push(item);
     }
 
@@ -115,11 +126,33 @@ impl Transcript {
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
+
+    /// Lets go of what a model keeps of it to build the next request faster: that takes as much memory as the items do,
+    /// and is no use while nobody asks.
+    pub fn rest(&self) {
+        self.slot.clear();
+    }
+
+    pub(crate) fn slot(&self) -> &Slot {
+        &self.slot
+    }
+}
+
+impl Clone for Transcript {
+    fn clone(&self) -> Self {
+        Self { items: Arc::clone(&self.items), slot: Arc::clone(&self.slot), grows: false }
+    }
+}
+
+impl Default for Transcript {
+    fn default() -> Self {
+        Self::from_iter([])
+    }
 }
 
 impl FromIterator<Item> for Transcript {
     fn from_iter<I: IntoIterator<Item = Item>>(items: I) -> Self {
-        Self { items: Arc::new(items.into_iter().collect()) }
+        Self { items: Arc::new(items.into_iter().collect()), slot: Arc::default(), grows: true }
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::body::Body;
 use crate::fault::Origin;
 use crate::remote::Dialect;
+use crate::written::KEEP_FROM;
 use crate::{Head, ModelRequest, Provider, ToolWire, Wire, tools};
 
 mod body;
@@ -45,8 +46,9 @@ impl Chat {
         Self { habits }
     }
 
-    pub(crate) fn body(&self, origin: &Origin, request: &ModelRequest) -> Body {
-        body::build(origin, self.habits, request)
+    /// The body. A conversation of at least `keep_from` items is kept as it was written.
+    pub(crate) fn body(&self, origin: &Origin, request: &ModelRequest, keep_from: usize) -> Body {
+        body::build(origin, self.habits, request, keep_from)
     }
 }
 
@@ -60,7 +62,7 @@ impl Dialect for Chat {
     }
 
     fn prepare(&self, origin: &Origin, request: &ModelRequest) -> (String, normal::Normaliser) {
-        (self.body(origin, request).json, normal::Normaliser::default())
+        (self.body(origin, request, KEEP_FROM).json, normal::Normaliser::default())
     }
 }
 

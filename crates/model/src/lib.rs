@@ -12,6 +12,7 @@ mod responses;
 mod chat;
 mod messages;
 mod turns;
+mod written;
 mod opaque;
 mod body;
 mod json;

@@ -12,6 +12,7 @@ use stdx::Secret;
 use crate::body::Body;
 use crate::fault::Origin;
 use crate::remote::Dialect;
+use crate::written::KEEP_FROM;
 use crate::{Head, ModelRequest, Provider, ToolWire, Wire, tools};
 
 mod blocks;
@@ -34,9 +35,10 @@ impl Messages {
         Self { anthropic: provider.name == "anthropic" || provider.base_url.contains("//api.anthropic.com/") }
     }
 
-    /// The body, and whether it ends with the note that says "go on".
-    pub(crate) fn body(&self, origin: &Origin, request: &ModelRequest) -> (Body, bool) {
-        body::build(origin, self.anthropic, request)
+    /// The body, and whether it ends with the note that says "go on". A conversation of at least `keep_from` items is
+    /// kept as it was written.
+    pub(crate) fn body(&self, origin: &Origin, request: &ModelRequest, keep_from: usize) -> (Body, bool) {
+        body::build(origin, self.anthropic, request, keep_from)
     }
 }
 
@@ -58,7 +60,7 @@ impl Dialect for Messages {
     }
 
     fn prepare(&self, origin: &Origin, request: &ModelRequest) -> (String, normal::Normaliser) {
-        let (body, noted) = self.body(origin, request);
+        let (body, noted) = self.body(origin, request, KEEP_FROM);
         (body.json, normal::Normaliser::new(noted))
     }
 }

@@ -5,7 +5,7 @@
 //! same turns with more at their end.
 
 use std::borrow::Cow;
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 
 use protocol::{Item, ItemKind, Role};
 use serde::Deserialize;
@@ -13,6 +13,12 @@ use serde_json::value::RawValue;
 
 use crate::opaque::{self, Opaque};
 use crate::{Wire, json};
+
+mod ids;
+mod settle;
+
+pub(crate) use ids::Ids;
+pub(crate) use settle::{Place, Speaker};
 
 /// What is said to a model whose own words are the last: most servers of these wires refuse to be asked without a
 /// word from somebody else, or take the last turn for the beginning of the reply. It stands at the end of a request
@@ -109,15 +115,59 @@ struct Piece<'a> {
 
 /// Reads a conversation for one wire of one provider.
 pub(crate) fn read<'a>(items: &'a [Item], wire: Wire, provider: &str) -> Turns<'a> {
-    let mut reader = Reader::new(wire);
+    let mut reader = Reader::new(wire, Known::default());
     for item in items {
         reader.take(item, provider);
     }
-    reader.finish()
+    reader.finish().0
+}
+
+/// What has to be known of the items before those that are read.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// The ids given to calls.
+    ids: Ids,
+    /// Who spoke last.
+    last: Option<Speaker>,
+}
+
+impl Known {
+    /// Whether nothing was said before.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.last.is_none()
+    }
+}
+
+/// Reads a conversation on, from a place where it had settled, and says up to where it has settled now. Then that is
+/// what is known, and else it is what it was.
+pub(crate) fn read_on<'a>(
+    items: &'a [Item],
+    wire: Wire,
+    provider: &str,
+    known: &mut Known,
+) -> (Turns<'a>, Option<Place>) {
+    let mut reader = Reader::new(wire, std::mem::take(known));
+    let mut settling = settle::Settling::default();
+    for (n, item) in items.iter().enumerate() {
+        reader.take(item, provider);
+        let place = Place { items: n + 1, turns: reader.out.turns.len(), ids: reader.known.ids.changes() };
+        settling.look(place, &reader.out.turns, reader.is_open(), reader.last());
+    }
+    // What closes the conversation for now is not part of it.
+    let settled = settling.settled();
+    let (turns, mut now) = reader.finish();
+    if let Some(place) = settled {
+        now.ids.settle(place.ids);
+        now.last = place.turns.checked_sub(1).and_then(|at| Some(turns.turns.get(at)?.speaker())).or(now.last);
+    }
+    now.ids.give_back();
+    *known = now;
+    (turns, settled)
 }
 
 struct Reader<'a> {
     wire: Wire,
+    known: Known,
     out: Turns<'a>,
     /// Calls without an answer: their ids in the items and on the wire.
     open: VecDeque<(Cow<'a, str>, String)>,
@@ -125,20 +175,21 @@ struct Reader<'a> {
     held: Vec<Escaped<'a>>,
     /// Reasoning whose reply has not said anything yet. It is dropped if it never does.
     thoughts: Vec<Opaque<'a>>,
-    /// The ids given to calls.
-    ids: HashSet<String>,
 }
 
 impl<'a> Reader<'a> {
-    fn new(wire: Wire) -> Self {
-        Self {
-            wire,
-            out: Turns::default(),
-            open: VecDeque::new(),
-            held: Vec::new(),
-            thoughts: Vec::new(),
-            ids: HashSet::new(),
-        }
+    fn new(wire: Wire, known: Known) -> Self {
+        Self { wire, known, out: Turns::default(), open: VecDeque::new(), held: Vec::new(), thoughts: Vec::new() }
+    }
+
+    /// Who spoke last.
+    fn last(&self) -> Option<Speaker> {
+        self.out.turns.last().map(Turn::speaker).or(self.known.last)
+    }
+
+    /// Whether something waits for what comes next.
+    fn is_open(&self) -> bool {
+        !(self.open.is_empty() && self.held.is_empty() && self.thoughts.is_empty())
     }
 
     fn take(&mut self, item: &'a Item, provider: &str) {
@@ -172,7 +223,7 @@ impl<'a> Reader<'a> {
         match role {
             Role::Assistant => self.spoke(Part::Text(text)),
             Role::User => self.told(text),
-            Role::Developer if self.out.turns.is_empty() && self.open.is_empty() => self.out.system.push(text),
+            Role::Developer if self.last().is_none() => self.out.system.push(text),
             Role::Developer => self.told(Cow::Owned(format!("<system_note>\\n{text}\\n</system_note>"))),
         }
     }
@@ -192,13 +243,13 @@ impl<'a> Reader<'a> {
     /// The model speaks.
     fn spoke(&mut self, part: Part<'a>) {
         let after_note = self.thoughts.iter().any(|thought| thought.after_note);
-        if after_note || !self.held.is_empty() || matches!(self.out.turns.last(), Some(Turn::Results(_))) {
+        if after_note || !self.held.is_empty() || self.last() == Some(Speaker::Results) {
             self.close();
         }
-        let needed = match self.out.turns.last() {
+        let needed = match self.last() {
             // Nobody may begin a conversation but somebody else.
             None => true,
-            Some(Turn::Assistant(_)) => after_note,
+            Some(Speaker::Assistant) => after_note,
             Some(_) => false,
         };
         if needed {
@@ -259,13 +310,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn finish(mut self) -> Turns<'a> {
+    fn finish(mut self) -> (Turns<'a>, Known) {
         self.close();
-        if !matches!(self.out.turns.last(), Some(Turn::User(_) | Turn::Results(_))) {
+        if !matches!(self.last(), Some(Speaker::User | Speaker::Results)) {
             self.out.turns.push(Turn::User(vec![Cow::Borrowed(GO_ON)]));
             self.out.noted = true;
         }
-        self.out
+        (self.out, self.known)
     }
 
     /// An id that no other call has, made of the item's. Servers repeat ids, and other wires allow more characters.
@@ -274,15 +325,7 @@ impl<'a> Reader<'a> {
             Wire::Messages => original.replace(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-'), "_"),
             Wire::Responses | Wire::Chat => original.to_owned(),
         };
-        let base = if base.is_empty() { "call".to_owned() } else { base };
-        let mut id = base.clone();
-        for n in 2_u64.. {
-            if self.ids.insert(id.clone()) {
-                break;
-            }
-            id = format!("{base}_{n}");
-        }
-        id
+        self.known.ids.take(if base.is_empty() { "call" } else { &base })
     }
 }
 

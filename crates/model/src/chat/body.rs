@@ -9,17 +9,31 @@ use crate::body::Body;
 use crate::fault::Origin;
 use crate::json::quote;
 use crate::opaque::Opaque;
-use crate::turns::{self, Asked, Escaped, Part, Turn};
+use crate::turns::{Asked, Escaped, Part, Turn};
+use crate::written::{self, Hand, Pen};
 use crate::{ModelRequest, Wire};
 
 /// Between texts that have to share a message.
 const BREAK: &str = "\\n\\n";
 
 /// Builds the body. `messages` stands last, so that the bodies of a conversation share a prefix.
-pub(super) fn build(origin: &Origin, habits: Habits, request: &ModelRequest) -> Body {
+pub(super) fn build(origin: &Origin, habits: Habits, request: &ModelRequest, keep_from: usize) -> Body {
+    let (mut out, ..) = written::write(&habits, &request.input, &origin.provider, keep_from, |system, more| {
+        let mut out = head(origin, habits, request, system.len() + more);
+        out += system;
+        if !system.is_empty() {
+            out.keep();
+        }
+        out
+    });
+    out += "]}";
+    out
+}
+
+/// What stands before the messages.
+fn head(origin: &Origin, habits: Habits, request: &ModelRequest, more: usize) -> Body {
     let head = &request.head;
-    let size: usize = request.input.items().iter().map(|item| item.raw().len()).sum();
-    let mut out = Body { json: String::with_capacity(size + head.tools.len() + 1024), kept: 0 };
+    let mut out = Body { json: String::with_capacity(more + head.tools.len() + 1024), kept: 0 };
     out += "{\"model\":";
     out += &quote(&origin.model);
     out += ",\"stream\":true,\"stream_options\":{\"include_usage\":true}";
@@ -44,80 +58,90 @@ pub(super) fn build(origin: &Origin, habits: Habits, request: &ModelRequest) -> 
         out += "\"";
     }
     out += ",\"messages\":[";
-    messages(&mut out, origin, habits, request);
-    out += "]}";
     out
 }
 
-fn messages(out: &mut Body, origin: &Origin, habits: Habits, request: &ModelRequest) {
-    let read = turns::read(request.input.items(), Wire::Chat, &origin.provider);
-    let mut first = true;
-    let mut open = |out: &mut Body, role: &str| {
-        if !std::mem::take(&mut first) {
-            *out += ",";
-        }
-        *out += "{\"role\":\"";
-        *out += role;
-        *out += "\"";
-    };
-    if !read.system.is_empty() {
-        open(out, "system");
-        content(out, &read.system);
-        *out += "}";
-        out.keep();
+impl Hand for Habits {
+    const WIRE: Wire = Wire::Chat;
+
+    fn habit(&self) -> bool {
+        self.deepseek
     }
-    // Reasoning goes back only while the model works with tools: from the first message that calls one to the next
-    // word of somebody else. There its provider needs it to go on (DeepSeek, Gemini and others refuse a request
-    // without it); elsewhere it is ignored at best, and older reasoning models refuse a request that has it.
-    let mut working = false;
-    let real = read.turns.len() - usize::from(read.noted);
-    for (n, turn) in read.turns.iter().enumerate() {
-        let kept = out.kept;
-        match turn {
-            Turn::User(texts) => {
-                working = false;
-                open(out, "user");
-                content(out, texts);
-                *out += "}";
+
+    fn system(&self, out: &mut String, pen: &mut Pen, texts: &[Escaped<'_>]) {
+        if !texts.is_empty() {
+            out.push_str("{\"role\":\"system\",\"content\":\"");
+            joined(out, texts);
+            out.push_str("\"}");
+            pen.role = "system";
+        }
+    }
+
+    fn turns(&self, out: &mut Body, pen: &mut Pen, turns: &[Turn<'_>], noted: bool) {
+        let mut open = |out: &mut Body, role: &'static str| {
+            if !std::mem::replace(&mut pen.role, role).is_empty() {
+                *out += ",";
             }
-            Turn::Assistant(parts) => {
-                working |= parts.iter().any(|part| matches!(part, Part::Call(_)));
-                open(out, "assistant");
-                assistant(out, parts, habits, working);
-                *out += "}";
-            }
-            Turn::Results(answers) => {
-                for answer in answers {
-                    open(out, "tool");
-                    *out += ",\"tool_call_id\":";
-                    *out += &quote(&answer.id);
-                    *out += ",\"content\":\"";
-                    *out += &answer.text;
-                    *out += "\"}";
-                    out.keep();
+            *out += "{\"role\":\"";
+            *out += role;
+            *out += "\"";
+        };
+        // Reasoning goes back only while the model works with tools: from the first message that calls one to the next
+        // word of somebody else. There its provider needs it to go on (DeepSeek, Gemini and others refuse a request
+        // without it); elsewhere it is ignored at best, and older reasoning models refuse a request that has it.
+        let working = &mut pen.working;
+        let real = turns.len() - usize::from(noted);
+        for (n, turn) in turns.iter().enumerate() {
+            let kept = out.kept;
+            match turn {
+                Turn::User(texts) => {
+                    *working = false;
+                    open(out, "user");
+                    content(out, texts);
+                    *out += "}";
+                }
+                Turn::Assistant(parts) => {
+                    *working |= parts.iter().any(|part| matches!(part, Part::Call(_)));
+                    open(out, "assistant");
+                    assistant(out, parts, *self, *working);
+                    *out += "}";
+                }
+                Turn::Results(answers) => {
+                    for answer in answers {
+                        open(out, "tool");
+                        *out += ",\"tool_call_id\":";
+                        *out += &quote(&answer.id);
+                        *out += ",\"content\":\"";
+                        *out += &answer.text;
+                        *out += "\"}";
+                        out.keep();
+                    }
                 }
             }
-        }
-        if n >= real {
-            out.kept = kept;
-        } else if n + 1 < real {
-            // Nothing is added to a turn that another one follows.
-            out.keep();
+            if n >= real {
+                out.kept = kept;
+            } else if n + 1 < real {
+                // Nothing is added to a turn that another one follows.
+                out.keep();
+            }
         }
     }
 }
-
 /// Texts as one string: lists of parts are not known everywhere.
 fn content(out: &mut Body, texts: &[Escaped<'_>]) {
     *out += ",\"content\":\"";
-    for (n, text) in texts.iter().enumerate() {
-        if n > 0 {
-            *out += BREAK;
-        }
-        *out += text;
-    }
+    joined(&mut out.json, texts);
     out.keep();
     *out += "\"";
+}
+
+fn joined(out: &mut String, texts: &[Escaped<'_>]) {
+    for (n, text) in texts.iter().enumerate() {
+        if n > 0 {
+            out.push_str(BREAK);
+        }
+        out.push_str(text);
+    }
 }
 
 fn assistant(out: &mut Body, parts: &[Part<'_>], habits: Habits, working: bool) {

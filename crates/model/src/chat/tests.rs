@@ -88,6 +88,7 @@ fn messages(provider: &Provider, items: &[Item]) -> String {
         &Origin { provider: provider.name.clone(), ..lab::origin(Wire::Chat) },
         Chat::new(provider).habits,
         &request(&*model, items),
+        usize::MAX,
     );
     let body: Value = serde_json::from_str(&built.json).unwrap();
     let lines: Vec<String> = body["messages"].as_array().unwrap().iter().map(Value::to_string).collect();

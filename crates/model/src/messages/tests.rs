@@ -331,7 +331,8 @@ fn items(noted: bool, events: &[&str]) -> Vec<Item> {
 
 fn body(items: &[Item]) -> (String, bool) {
     let provider = lab::provider(Wire::Messages, "http://x");
-    let (body, noted) = body::build(&lab::origin(Wire::Messages), false, &request(&*lab::model(&provider), items));
+    let (body, noted) =
+        body::build(&lab::origin(Wire::Messages), false, &request(&*lab::model(&provider), items), usize::MAX);
     (body.json, noted)
 }
 

@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 use protocol::Call;
@@ -61,8 +63,8 @@ fn bodies(provider: &str, items: &[Item]) -> [Body; 2] {
     let provider = Provider::new(provider, "http://x", Wire::Chat);
     let origin = |wire| crate::fault::Origin { provider: provider.name.clone(), ..lab::origin(wire) };
     [
-        chat::Chat::new(&provider).body(&origin(Wire::Chat), &request(items)),
-        messages::Messages::new(&provider).body(&origin(Wire::Messages), &request(items)).0,
+        chat::Chat::new(&provider).body(&origin(Wire::Chat), &request(items), usize::MAX),
+        messages::Messages::new(&provider).body(&origin(Wire::Messages), &request(items), usize::MAX).0,
     ]
 }
 
