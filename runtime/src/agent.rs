@@ -220,6 +220,9 @@ impl Owner {
             self.start_turn().await;
         }
         if self.turn.is_none() {
+            if let Some(core) = &self.core {
+                core.transcript.rest();
+            }
             self.setup.host.rest();
         }
         // Last, so that whoever stopped the turn finds the agent at rest.

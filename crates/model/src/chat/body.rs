@@ -127,6 +127,7 @@ impl Hand for Habits {
         }
     }
 }
+
 /// Texts as one string: lists of parts are not known everywhere.
 fn content(out: &mut Body, texts: &[Escaped<'_>]) {
     *out += ",\"content\":\"";

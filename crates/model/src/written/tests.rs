@@ -17,7 +17,7 @@ enum Step {
     Item(usize, usize, usize),
     /// A call and its answer.
     Work(usize, usize),
-    /// The next request, by one of [`askers`].
+    /// The next request, of one of [`ASKED`].
     Ask(usize),
     /// A few of the items become the beginning of another list.
     Compact(usize),
@@ -32,7 +32,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => item().prop_map(|(kind, id, text)| Step::Item(kind, id, text)),
         3 => (0..IDS.len(), 0..TEXTS.len()).prop_map(|(id, text)| Step::Work(id, text)),
-        6 => prop_oneof![4 => Just(0_usize), 1 => 0..4_usize].prop_map(Step::Ask),
+        6 => prop_oneof![4 => Just(0_usize), 1 => 0..ASKED.len()].prop_map(Step::Ask),
         1 => (0..20_usize).prop_map(Step::Compact),
         1 => (0..ITEMS).prop_map(Step::Part),
         1 => Just(Step::Rest),
@@ -69,9 +69,19 @@ fn item(kind: usize, id: usize, text: usize) -> Item {
     }
 }
 
-/// The body that the `n`th of those who may be asked gets; the first is asked over `wire`.
+/// Who may be asked: providers and their addresses, which say what habits they have.
+const ASKED: [(&str, &str); 5] = [
+    ("lab", "http://x"),
+    ("deepseek", "http://x"),
+    ("other", "http://x"),
+    ("lab", "http://x"),
+    ("lab", "http://api.deepseek.com"),
+];
+
+/// The body that the `n`th of those who may be asked gets; the fourth over the other wire.
 fn body(wire: Wire, n: usize, input: &Transcript, keep_from: usize) -> (String, usize, bool) {
-    let provider = Provider::new(["lab", "deepseek", "other", "lab"][n], "http://x", wire);
+    let (name, base_url) = ASKED[n];
+    let provider = Provider::new(name, base_url, wire);
     let wire = match (n, wire) {
         (3, Wire::Chat) => Wire::Messages,
         (3, _) => Wire::Chat,
@@ -93,11 +103,19 @@ fn ask(wire: Wire, n: usize, input: &Transcript, keep_from: usize) -> Result<(),
     Ok(())
 }
 
+fn push(input: &mut Transcript, kinds: &[usize]) {
+    for kind in kinds {
+        input.push(item(*kind, 0, 0));
+    }
+}
+
 /// How many items are kept as they were written.
 fn kept(input: &Transcript) -> usize {
     let kept = input.slot().take();
     let items = kept.as_ref().map_or(0, |kept| kept.items);
-    kept.into_iter().for_each(|kept| input.slot().put(kept));
+    if let Some(kept) = kept {
+        input.slot().put(kept);
+    }
     items
 }
 
@@ -113,7 +131,10 @@ proptest! {
         for step in steps {
             match step {
                 Step::Item(kind, id, text) => input.push(item(kind, id, text)),
-                Step::Work(id, text) => [5, 9].map(|kind| input.push(item(kind, id, text))).into_iter().collect(),
+                Step::Work(id, text) => {
+ input.push(item(5, id, text));
+ input.push(item(9, id, text));
+ }
                 Step::Ask(n) => ask(wire, n, &input, keep_from)?,
                 Step::Compact(from) => input = input.items().iter().skip(from).cloned().collect(),
                 Step::Part(kind) => {
@@ -147,8 +168,8 @@ fn what_has_settled_is_not_read_again() {
     for (wire, own) in [(Wire::Chat, 14), (Wire::Messages, 12)] {
         let mut input = Transcript::default();
         input.push(item(2, 0, 0));
-        let mut check = |input: &mut Transcript, kinds: &[usize], open: usize| {
-            kinds.iter().for_each(|kind| input.push(item(*kind, 0, 0)));
+        let check = |input: &mut Transcript, kinds: &[usize], open: usize| {
+            push(input, kinds);
             ask(wire, 0, input, 0).unwrap();
             assert_eq!(input.len() - kept(input), open, "{kinds:?}");
         };
@@ -178,11 +199,11 @@ fn what_has_settled_is_not_read_again() {
 fn a_short_conversation_is_not_kept() {
     let mut input = Transcript::default();
     while input.len() < KEEP_FROM - 2 {
-        [5, 9].map(|kind| input.push(item(kind, 0, 0)));
+        push(&mut input, &[5, 9]);
     }
     ask(Wire::Chat, 0, &input, KEEP_FROM).unwrap();
     assert_eq!(kept(&input), 0);
-    [5, 9].map(|kind| input.push(item(kind, 0, 0)));
+    push(&mut input, &[5, 9]);
     ask(Wire::Chat, 0, &input, KEEP_FROM).unwrap();
     assert_eq!(kept(&input), KEEP_FROM);
 }
@@ -191,7 +212,7 @@ fn a_short_conversation_is_not_kept() {
 fn a_beginning_of_it_does_not_take_what_is_kept_of_all_of_it_for_its_own() {
     let mut input: Transcript = [item(0, 0, 0), item(5, 0, 0), item(9, 0, 0)].into_iter().collect();
     let before = input.clone();
-    [item(0, 0, 1), item(3, 0, 1), item(0, 0, 0)].map(|item| input.push(item));
+    push(&mut input, &[0, 3, 0]);
     ask(Wire::Chat, 0, &input, 0).unwrap();
     assert_eq!((kept(&before), before.len()), (5, 3));
     ask(Wire::Chat, 0, &before, 0).unwrap();
