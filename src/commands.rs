@@ -31,6 +31,7 @@ use crate::wire::Setting;
 const MAX_STDIN: u64 = 64 << 20;
 
 pub(crate) async fn dispatch(cli: Cli, env: Env, disk: Arc<dyn Disk>) -> Result<u8, Failure> {
+    let _size = signals::minding_size();
     let setting = Setting::new(cli.common, env, disk)?;
     match cli.command {
         Command::Run(args) => run::run(setting, args).await,

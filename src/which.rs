@@ -129,6 +129,10 @@ impl Setting {
         if heads.is_empty() {
             return failure.hint("`agent run \"…\"` makes one");
         }
+        if let Some(head) = heads.iter().find(|head| head.cwd == self.cwd) {
+            let failure = Failure::usage(format!("every tree that was made in {} is archived", self.cwd));
+            return failure.hint(format!("`agent unarchive {}` brings the last one back", head.tree));
+        }
         let mut above = self.cwd.ancestors().skip(1);
         let above = above.find_map(|folder| heads.iter().find(|head| head.cwd.as_path() == folder));
         let failure = match above {

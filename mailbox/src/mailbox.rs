@@ -219,6 +219,11 @@ impl Mailbox {
         }
     }
 
+    /// Whether the agent is closed, or one above it.
+    pub fn is_shut(&self) -> bool {
+        self.shut
+    }
+
     /// The agent is closed, or one above it is: nothing is accepted any more. What waits stays until it is cleared.
     pub fn shut(&mut self) {
         self.shut = true;

@@ -144,6 +144,9 @@ impl Core {
         if mail.is_empty() {
             return Ok(());
         }
+        // Where the whole of a long one is in this home, wherever it was written.
+        let here = |mail: &Mail| self.setup.store.whole(mail);
+        let mail: Vec<Mail> = mail.into_iter().map(|mail| Mail { whole: here(&mail), ..mail }).collect();
         let records = mail
             .iter()
             .map(|mail| ItemRecord {

@@ -63,6 +63,12 @@ async fn attempts(
     let since = Instant::now();
     let mut retry = Retry::new(core.setup.retry.clone());
     loop {
+        if core.setup.inbox.lock().is_shut() {
+            // It is being closed, everybody at once: what ended the wait before this may have been the end of somebody
+            // below. Its own stop is on the way, and no request is worth sending.
+            cancel.cancelled().await;
+            return Ok(Sampled::Interrupted);
+        }
         core.setup.host.status(Status::Running, None);
         if held.is_none() {
             match spend::reserve(core, turn, cancel).await? {

@@ -13,8 +13,12 @@ pub(super) struct Interrupts {
     signals: Option<[Signal; 3]>,
     /// When the last one came.
     last: Option<Instant>,
-    /// A file that may not grow is an error like a full disk, not the end of the process.
-    _size: Option<Signal>,
+}
+
+/// From now on a file that may not grow (`ulimit -f`) is an error like a full disk, not the end of the process.
+#[must_use]
+pub(super) fn minding_size() -> Option<Signal> {
+    signal(SignalKind::from_raw(FILE_SIZE)).ok()
 }
 
 /// Signals that follow one another faster, in 100 ms, are one: `timeout` sends its own to the process and once more to its
@@ -35,7 +39,7 @@ impl Interrupts {
             let [ctrl_c, terminate] = [SignalKind::interrupt(), SignalKind::terminate()];
             Ok::<_, std::io::Error>([signal(ctrl_c)?, signal(terminate)?, signal(hangup)?])
         };
-        Self { signals: heard().ok(), last: None, _size: signal(SignalKind::from_raw(FILE_SIZE)).ok() }
+        Self { signals: heard().ok(), last: None }
     }
 
     /// Waits for the next one; for ever where none can be heard.

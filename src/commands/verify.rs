@@ -1,5 +1,6 @@
 //! `agent rollout check`.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use protocol::TreeId;
@@ -30,6 +31,7 @@ pub(super) fn rollout(setting: &Setting, args: &Rollout) -> Result<u8, Failure> 
         told.file(setting, &file).map_err(internal)?;
     } else {
         let mut kin = Kin::default();
+        let mut seen = HashSet::new();
         let files = store.files().map_err(internal)?;
         let named = setting.common.tree.is_some() || setting.common.last;
         let only = if named { Some(setting.tree()?) } else { None };
@@ -41,6 +43,10 @@ pub(super) fn rollout(setting: &Setting, args: &Rollout) -> Result<u8, Failure> 
             if only.is_some_and(|only| !of(only)) {
                 continue;
             }
+            if !seen.insert(facts.thread) {
+                let text = format!("another file carries the same id {}; move one of both away", facts.thread);
+                told.fault(json!({ "file": facts.file, "text": text }), format!("{}: {text}", facts.file));
+            }
             match told.file(setting, &facts.file) {
                 Ok(member) => kin.add(member),
                 Err(error) => {
@@ -49,7 +55,8 @@ pub(super) fn rollout(setting: &Setting, args: &Rollout) -> Result<u8, Failure> 
                 }
             }
         }
-        for tree in kin.trees().filter(|tree| !kin.findings(*tree).is_empty()) {
+        let whole = |tree: &TreeId| !store.is_deleting(*tree);
+        for tree in kin.trees().filter(whole).filter(|tree| !kin.findings(*tree).is_empty()) {
             told.tree(setting, tree).map_err(internal)?;
         }
     }
@@ -121,6 +128,14 @@ impl Told {
         let tally = setting.store.walk(file, 0, |line| {
             lines += 1;
             member.line(&line);
+            if let Record::Mail(mail) = &line.record
+                && let Some(why) = setting.store.around(file).lacks_whole(mail)
+            {
+                broken += 1;
+                if findings.len() < SHOWN {
+                    findings.push(Finding { ordinal: line.ordinal, rule: Rule::Kept, text: why });
+                }
+            }
             absent += usize::try_from(line.ordinal.saturating_sub(last + 1)).unwrap_or(usize::MAX);
             last = line.ordinal;
             if let Record::Forked(forked) = &line.record {

@@ -300,3 +300,13 @@ fn help_and_version_are_no_errors() {
     assert_eq!(version.stdout, format!("agent {}\n", env!("CARGO_PKG_VERSION")));
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0, "nothing is made");
 }
+
+/// A limit of file sizes is an error like a full disk, in words, and never the end of the process.
+#[test]
+fn a_limit_of_file_sizes_is_told() {
+    let home = Home::new();
+    let run = shell(&home, "ulimit -f 8; \"$AGENT\" run --model rehearsal x");
+    assert!(run.code == 1 && run.stderr.contains("error: "), "{run:?}");
+    let looked = shell(&home, "ulimit -f 8; \"$AGENT\" tree");
+    assert!(looked.code == 0 && looked.stderr.contains("nothing is lost"), "{looked:?}");
+}

@@ -53,7 +53,12 @@ fn turn(file: &AbsPath, lock: impl Fn(&File) -> Result<(), TryLockError>) -> io:
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     // A file of its own, never unlinked: closing a descriptor of the database would drop SQLite's locks on it.
-    let held = options.write(true).create(true).truncate(false).open(with(file, ".lock"))?;
+    let path = with(file, ".lock");
+    if fs::metadata(&path).is_ok_and(|facts| !facts.is_file()) {
+        // To open a pipe would wait for its other end.
+        return Err(io::Error::other(format!("`{path}` is no ordinary file; move it away")));
+    }
+    let held = options.write(true).create(true).truncate(false).open(path)?;
     let end = Instant::now() + PATIENCE;
     loop {
         match lock(&held) {

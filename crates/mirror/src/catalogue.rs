@@ -232,6 +232,16 @@ impl Listing<'_> {
         match read.unwrap_or_else(|| self.store.summarise(facts)) {
             Ok(summary) => {
                 let disproved = disproved.filter(|mark| mark.is_after(&summary));
+                if let Some(mark) = disproved.filter(|_| row.is_some() && summary.skipped == 0) {
+                    // A row is only made of what was synced. It is told once: then the row is what there is.
+                    let (lines, path) = (mark.ordinal.saturating_sub(summary.ordinal), &summary.meta.agent_path);
+                    let why = format!(
+                        "the rollout of {path} in the tree {} had {lines} lines more at its end; put it back from a copy",
+                        summary.meta.session_id
+                    );
+                    let tree = Some(summary.meta.session_id);
+                    self.catalogue.problems.push(Problem { file: facts.file.clone(), why, tree });
+                }
                 if self.add(facts.clone(), summary.clone(), false) {
                     self.note(facts.thread, Change::listed(disproved, Some(summary)));
                 }

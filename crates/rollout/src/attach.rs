@@ -1,6 +1,6 @@
 //! Texts that are too long for a line: the whole body of a mail that was cut.
 
-use protocol::{MailId, TreeId};
+use protocol::{Mail, MailId, TreeId};
 use stdx::AbsPath;
 
 use crate::{Error, Store};
@@ -12,6 +12,37 @@ const FOLDER: &str = "mail";
 const UNFINISHED: &str = ".tmp";
 
 impl Store {
+    /// Where the whole body of a mail is, if its line does not hold it: in this home, whatever home it was written in.
+    pub fn whole(&self, mail: &Mail) -> Option<AbsPath> {
+        let written = mail.whole.as_ref()?;
+        let here = written.file_name().map(|name| self.tree_folder(mail.tree).join(FOLDER).join(name));
+        Some(here.filter(|here| self.disk().exists(here)).unwrap_or_else(|| written.clone()))
+    }
+
+    /// What is wrong with the file that holds the whole body of a mail, if there has to be one.
+    pub fn lacks_whole(&self, mail: &Mail) -> Option<String> {
+        let file = self.whole(mail)?;
+        let head = self.disk().open_read(&file).and_then(|source| {
+            let mut head = vec![0; mail.body.len() + 1];
+            let mut filled = 0;
+            while filled < head.len() {
+                match source.read_at(filled as u64, &mut head[filled..])? {
+                    0 => break,
+                    read => filled += read,
+                }
+            }
+            head.truncate(filled);
+            Ok(head)
+        });
+        match head {
+            Ok(head) if head.len() > mail.body.len() && head.starts_with(mail.body.as_bytes()) => None,
+            Ok(_) => {
+                Some(format!("the whole text of mail {} is not what `{file}` holds; put it back from a copy", mail.id))
+            }
+            Err(error) => Some(format!("the whole text of mail {} cannot be read from `{file}`: {error}", mail.id)),
+        }
+    }
+
     /// Writes the whole body of a mail into a file of its own, on the disk with its folder when this returns. The same
     /// id again is the same text, and leaves the file as it is. Blocks.
     ///

@@ -106,8 +106,17 @@ struct RealFile {
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        // Nobody waits for the other end of a pipe that has taken a file's place.
+        options.mode(0o600).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    }
     options
+}
+
+/// A file that was opened, unless it is a pipe, a device or a folder.
+fn ordinary(file: File) -> io::Result<File> {
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no ordinary file")) }
 }
 
 /// Whether a file that is open is in some folder.
@@ -125,12 +134,12 @@ impl Disk for RealDisk {
     }
 
     fn open_append(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        let file = private().append(true).open(path)?;
+        let file = ordinary(private().append(true).open(path)?)?;
         Ok(Arc::new(RealFile { path: path.to_path_buf(), file }))
     }
 
     fn overwrite(&self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let mut file = private().write(true).open(path)?;
+        let mut file = ordinary(private().write(true).open(path)?)?;
         file.seek(SeekFrom::Start(offset))?;
         file.write_all(bytes)
     }
@@ -158,11 +167,11 @@ impl Disk for RealDisk {
     }
 
     fn open_read(&self, path: &Path) -> io::Result<Box<dyn ReadAt>> {
-        Ok(Box::new(File::open(path)?))
+        Ok(Box::new(ordinary(private().read(true).open(path)?)?))
     }
 
     fn read_from(&self, path: &Path, offset: u64) -> io::Result<Vec<u8>> {
-        let mut file = File::open(path)?;
+        let mut file = ordinary(private().read(true).open(path)?)?;
         file.seek(SeekFrom::Start(offset))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;

@@ -149,6 +149,12 @@ impl Kin {
     /// missing is told of once.
     pub fn findings(&self, tree: TreeId) -> Vec<(ThreadId, Finding)> {
         let Some(family) = self.trees.get(&tree) else { return Vec::new() };
+        let named = |thread: &ThreadId| {
+            let names = |claim: &Claim| claim.what.agent().is_some_and(|(agent, _)| agent == *thread);
+            *thread == tree.root() || family.claims.iter().any(|(_, claim)| names(claim))
+        };
+        // What is missed may stand in a file of this tree that cannot be read.
+        let blind = self.unread.iter().any(named);
         let mut missing = HashSet::new();
         let mut findings = Vec::new();
         for (file, Claim { ordinal, what }) in &family.claims {
@@ -159,8 +165,7 @@ impl Kin {
                     "it names {path}, whose rollout is missing: put back the file whose name ends in {thread}.jsonl"
                 ),
                 Some(_) => continue,
-                // It may stand in what cannot be read.
-                None if !self.unread.is_empty() => continue,
+                None if blind => continue,
                 None => match family.lacks(what) {
                     Some(text) => text,
                     None => continue,

@@ -117,7 +117,10 @@ impl Store {
 
     /// Whether an agent's rollout, which was `file`, is in either place.
     pub fn is_somewhere(&self, thread: ThreadId, file: &AbsPath) -> bool {
-        scan::thread_of(file) == Some(thread) && self.disk().exists(&self.present(file))
+        // A row that came with a copied home names the file of the original.
+        file.starts_with(self.home())
+            && scan::thread_of(file) == Some(thread)
+            && self.disk().exists(&self.present(file))
     }
 
     pub(crate) fn find_anywhere(&self, thread: ThreadId) -> Result<Option<AbsPath>, Error> {

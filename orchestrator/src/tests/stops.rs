@@ -178,3 +178,36 @@ async fn words_that_an_interrupt_left_are_told_of_to_whoever_asks_late() {
     assert_eq!(more.answer().await.end.outcome, Outcome::Completed);
     house.finish(tree).await;
 }
+
+/// All turns stop at once, and the end of somebody below wakes whoever waits for it: that one asks no model any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_goes_on_with_the_end_of_a_child_when_both_are_closed() {
+    for _ in 0..20 {
+        let [at, never] = [Gate::new(), Gate::new()];
+        let (hangs, until) = (at.clone(), never.clone());
+        let house = House::new(move |asked: &Asked| match (asked.path.as_str(), asked.before) {
+            ("/root", 0) => vec![Step::Call("spawn_agent", json!({ "task_name": "a", "message": "work" }))],
+            ("/root", 1) => vec![Step::Call("wait_agent", json!({ "timeout_ms": 3_600_000 }))],
+            ("/root/a", 0) => vec![Step::Wait(hangs.clone(), until.clone()), Step::Say("done".to_owned())],
+            _ => say("went on"),
+        });
+        let (tree, pending) = house.tree("go").await;
+        let mut events = tree.events();
+        tree.go().await;
+        at.opened().await;
+        event(&mut events, |e| {
+            let waits = protocol::EventKind::AgentStatus {
+                status: Status::Waiting,
+                waiting_on: Some(protocol::WaitingOn::Agent),
+                position: None,
+            };
+            e.path.is_root() && e.kind == waits
+        })
+        .await;
+        tree.close(&path("/root"), "enough", &crate::close::By::User).await.unwrap();
+        let end = pending.answer().await.end;
+        assert_eq!((end.outcome, end.text), (Outcome::Closed, None));
+        assert_eq!(house.player.asked.lock().unwrap().len(), 3, "no request after the close");
+        house.finish(tree).await;
+    }
+}

@@ -52,6 +52,11 @@ pub(crate) struct Loaded {
 }
 
 impl Store {
+    /// No body is too long for its line here.
+    pub(crate) fn whole(&self, mail: &protocol::Mail) -> Option<AbsPath> {
+        mail.whole.clone()
+    }
+
     /// A new rollout, at once.
     pub(crate) fn make(&self, meta: SessionMeta, rest: Vec<Record>) -> Writer {
         let thread = meta.id;

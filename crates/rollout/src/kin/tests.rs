@@ -68,7 +68,14 @@ fn tree() -> [(ThreadId, Vec<(&'static str, Record)>); 2] {
 /// Verifies the tree without these lines, and without files whose first line is among them.
 #[track_caller]
 fn check(without: &[&str], more: &[Record], expect: Expect) {
+    check_beside(&[], without, more, expect);
+}
+
+/// As [`check`], with files that cannot be read.
+#[track_caller]
+fn check_beside(unread: &[ThreadId], without: &[&str], more: &[Record], expect: Expect) {
     let mut kin = Kin::default();
+    unread.iter().for_each(|thread| kin.unread(*thread));
     for (_, lines) in tree() {
         let mut member = Member::default();
         let more = more.iter().filter(|_| lines[0].0 == "root").map(|record| ("more", record.clone()));
@@ -155,4 +162,18 @@ fn what_one_file_lost_another_one_tells() {
     );
     // Once the root is closed nobody is left to read what is owed.
     check(&["result"], &[closed()], expect![""]);
+}
+
+/// What stands in a file of the tree that cannot be read is not known; any other file is nothing to it.
+#[test]
+fn a_file_that_cannot_be_read_hides_what_may_stand_in_it() {
+    check_beside(&[worker().thread], &["worker"], &[], expect![""]);
+    check_beside(
+        &[id(77)],
+        &["done"],
+        &[],
+        expect![
+            "root: line 7: kept: /root/worker answered the task c9d0ff7b-230b-5a34-a4e1-2773b87e27b9, and its rollout does not say that it ended"
+        ],
+    );
 }

@@ -240,3 +240,20 @@ async fn what_was_found_is_held_with_its_way() {
     // The file, then day, month, year, sessions and the home.
     assert_eq!((disk.count(Op::Sync), disk.count(Op::SyncDir)), (1, 5));
 }
+
+/// Nobody waits for the other end of a pipe that has taken a rollout's place.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_pipe_in_the_place_of_a_rollout_is_an_error_at_once() {
+    let home = Home::new();
+    let file = two_turns(&home).await;
+    std::fs::remove_file(&file).unwrap();
+    crate::fixture::pipe(&file);
+    // Its place is known, so that nobody looks for it again.
+    let again = home.again();
+    again.learn(id(1), file);
+    for error in [again.open(id(1)).err(), again.load(id(1)).err(), again.read(id(1)).err()] {
+        let error = error.unwrap().to_string();
+        assert!(error.contains("no ordinary file"), "{error}");
+    }
+}
