@@ -75,7 +75,9 @@ fn check(without: &[&str], more: &[Record], expect: Expect) {
 #[track_caller]
 fn check_beside(unread: &[ThreadId], without: &[&str], more: &[Record], expect: Expect) {
     let mut kin = Kin::default();
-    unread.iter().for_each(|thread| kin.unread(*thread));
+    for thread in unread {
+        kin.unread(*thread);
+    }
     for (_, lines) in tree() {
         let mut member = Member::default();
         let more = more.iter().filter(|_| lines[0].0 == "root").map(|record| ("more", record.clone()));
