@@ -38,7 +38,7 @@ fn good(words: &[&str], other: &[&str], run: &Run) -> bool {
         (0, _) => true,
         // Closed before it was reached, or while it worked; interrupted while it worked.
         (2, _) => disturbed && run.stderr.contains("no open agent at /root/a"),
-        (130, "send") => disturbed && (run.stderr.contains("closed: ") || run.stderr.contains("interrupted: ")),
+        (130, "send") => disturbed && (run.stderr.contains("closed by") || run.stderr.contains("interrupted by")),
         _ => false,
     }
 }
