@@ -72,7 +72,7 @@ fn a_rollout_that_was_lost_or_shortened_is_missed_by_the_others() {
         assert!(told.stdout.contains(": kept: ") && told.stdout.contains(words), "{}", told.stdout);
         // The mirror has seen it whole, and says so.
         let resumed = command(&home, &["resume"]).run();
-        let said = ["was the rollout of /root/a", "was there and is gone", "had 3 lines more at its end"];
+        let said = ["was the rollout of /root/a", "was there and is gone", "had 3 more lines at its end"];
         assert!(said.iter().any(|said| resumed.stderr.contains(said)), "{resumed:?}");
         std::fs::write(&file, &whole).unwrap();
     }

@@ -235,8 +235,9 @@ impl Listing<'_> {
                 if let Some(mark) = disproved.filter(|_| row.is_some() && summary.skipped == 0) {
                     // A row is only made of what was synced. It is told once: then the row is what there is.
                     let (lines, path) = (mark.ordinal.saturating_sub(summary.ordinal), &summary.meta.agent_path);
+                    let what = if lines == 1 { "line" } else { "lines" };
                     let why = format!(
-                        "the rollout of {path} in the tree {} had {lines} lines more at its end; put it back from a copy",
+                        "the rollout of {path} in the tree {} had {lines} more {what} at its end; put it back from a copy",
                         summary.meta.session_id
                     );
                     let tree = Some(summary.meta.session_id);

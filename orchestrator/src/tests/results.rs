@@ -128,7 +128,8 @@ async fn a_giver_hears_once_the_disk_is_well_again() {
     house.finish(tree).await;
 }
 
-/// Takes the note that its last mail was sent out of an agent's file, as a loss of power may: it is not synced.
+/// Takes the note that its last mail was sent out of an agent's file, as a loss of power may: it is not synced. A row that
+/// was made of it later goes, too.
 fn forgets_that_it_sent(house: &House, at: &str) {
     let scan = house.store.scan().unwrap();
     let file = &scan.heads.iter().find(|head| head.meta.agent_path.as_str() == at).unwrap().file;
@@ -137,6 +138,9 @@ fn forgets_that_it_sent(house: &House, at: &str) {
     let sent = lines.iter().rposition(|line| line.contains("\"type\":\"sent\"")).expect("it sent something");
     let left = &lines[..sent];
     std::fs::write(file, left.join("\n") + "\n").unwrap();
+    for name in ["state.sqlite", "state.sqlite-wal", "state.sqlite-shm"] {
+        let _ = std::fs::remove_file(house.store.home().join(name));
+    }
 }
 
 #[tokio::test]

@@ -91,7 +91,7 @@ async fn a_row_that_is_ahead_is_replaced() {
     fs::write(writers[1].file(), copy).unwrap();
     let catalogue = mirror.catalogue(&home.store, None).unwrap();
     assert_eq!(split(&catalogue), (1, 1));
-    assert!(told(&home, &catalogue).ends_with("had 2 lines more at its end; put it back from a copy"));
+    assert!(told(&home, &catalogue).ends_with("had 2 more lines at its end; put it back from a copy"));
     mirror.flush().await.unwrap();
     assert_eq!(split(&home.catalogue(&mirror)), (2, 0));
     assert_eq!(home.count("SELECT count(*) FROM thread_spawn_edges WHERE status = 'open'"), 2);
