@@ -11,7 +11,8 @@ use frontend::{Cut, Found as Standing, Report};
 use mirror::{Catalogue, Known};
 use protocol::{EffectId, Mail, MailId, MailKind, Outcome, Party, TaskId, ThreadId, TreeId};
 use rollout::{
-    Edge, Lack, Limits, Obligation, OpenCall, Opened, Record, State, Store, Summary, TaskDone, Unborn, Writer,
+    Edge, Lack, Limits, Obligation, OpenCall, Opened, Record, SessionMeta, State, Store, Summary, TaskDone, Unborn,
+    Writer,
 };
 use runtime::{MAY_HAVE_RUN, closing};
 use stdx::AbsPath;
@@ -95,6 +96,7 @@ impl Tree {
         let mut order: Vec<ThreadId> = Vec::with_capacity(catalogue.agents.len());
         let mut found: HashMap<ThreadId, Found> = HashMap::with_capacity(catalogue.agents.len());
         let all_rest = all_rest(&catalogue);
+        let mut left_out = Vec::new();
         for known in &catalogue.agents {
             match Found::new(&options.store, known, all_rest) {
                 Ok(agent) => {
@@ -103,8 +105,11 @@ impl Tree {
                     found.insert(known.summary.meta.id, agent);
                 }
                 // It is there: a tree without it would answer the call that spawned it as if it were not.
-                Err(error) if error.is_shortage() => return Err(error.into()),
-                Err(error) => problems.push(error.to_string()),
+                Err(error) if error.is_want() => return Err(error.into()),
+                Err(error) => {
+                    problems.push(error.to_string());
+                    left_out.push(known.summary.meta.clone());
+                }
             }
         }
         // Before the calls are answered: a file that broke off in its first line says whose it is only by them.
@@ -130,7 +135,7 @@ impl Tree {
         // stands on it: an output that says that a mail was accepted or a child spawned.
         let held = found.values().filter_map(|found| found.writer.as_ref()).map(|writer| options.store.hold(writer));
         futures::future::try_join_all(held).await?;
-        close_transcripts(&options.store, &order, &mut found).await?;
+        close_transcripts(&options.store, &order, &mut found, &left_out).await?;
 
         let tree = Self::new(id, options, lock);
         problems.extend(tree.populate(&order, &found));
@@ -374,11 +379,12 @@ fn tool(open: &OpenCall) -> &str {
 }
 
 /// Answers every open call and ends every open turn, each agent in one write, all synced before anything that follows
-/// from it is written elsewhere.
+/// from it is written elsewhere. Who is `left_out` is there, but what its file says is not known.
 async fn close_transcripts(
     store: &Store,
     order: &[ThreadId],
     found: &mut HashMap<ThreadId, Found>,
+    left_out: &[SessionMeta],
 ) -> Result<(), TreeError> {
     let mails = |open: &OpenCall| matches!(tool(open), "send_message" | "followup_task");
     if found.values().any(|found| found.state.open_calls.iter().any(mails)) {
@@ -389,6 +395,9 @@ async fn close_transcripts(
     }
     let mut born: HashMap<EffectId, String> = HashMap::new();
     let mut mailed: HashMap<MailId, String> = HashMap::new();
+    for meta in left_out {
+        born.extend(meta.spawned_by.map(|by| (by.effect, spawned(meta))));
+    }
     for thread in order {
         let Some(state) = found.get(thread).map(|found| &found.state) else { continue };
         if let Some(by) = state.meta.spawned_by {
@@ -402,7 +411,8 @@ async fn close_transcripts(
         ("spawn_agent", Some(effect)) => born.get(&effect).cloned().unwrap_or_else(|| NOT_DONE.to_owned()),
         ("send_message" | "followup_task", Some(effect)) => {
             let id = effect.mail();
-            mailed.get(&id).map_or_else(|| NOT_DONE.to_owned(), |to| sent(id, to))
+            let unknown = if left_out.is_empty() { NOT_DONE } else { MAY_HAVE_RUN };
+            mailed.get(&id).map_or_else(|| unknown.to_owned(), |to| sent(id, to))
         }
         ("wait_agent" | "list_agents" | "interrupt_agent", _) => NOT_DONE.to_owned(),
         _ => MAY_HAVE_RUN.to_owned(),

@@ -164,6 +164,12 @@ impl Error {
         }
     }
 
+    /// Whether what lacks is room: on the disk, or a descriptor. That passes when somebody makes some, and says nothing
+    /// about the file.
+    pub fn is_want(&self) -> bool {
+        self.is_shortage() || matches!(self, Self::Full { .. })
+    }
+
     /// Whether the process or the machine has no descriptor left. That passes and says nothing about the file, which
     /// must not be taken for damaged or absent.
     pub fn is_shortage(&self) -> bool {

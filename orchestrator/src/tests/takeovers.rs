@@ -3,7 +3,7 @@
 use protocol::{Outcome, Status};
 use rollout::Record;
 use serde_json::json;
-use testkit::Gate;
+use testkit::{Act, Gate, On, Op, When};
 
 use super::house::{House, path};
 use super::player::{Asked, Step, say};
@@ -123,4 +123,40 @@ async fn a_tree_has_one_owner_and_its_agents_answer_the_next_day() {
     assert_eq!(texts[2..], ["work", "done", "one more thing"]);
     assert!(tree.nodes().iter().filter(|node| node.facts().resident).count() == 1, "nobody else was loaded");
     house.finish(tree).await;
+}
+
+/// An agent whose file cannot be opened for want of room is there all the same: its spawn is not answered as if it were not.
+#[tokio::test]
+async fn a_disk_without_room_hides_nobody_from_whoever_spawned_them() {
+    for n in 1..=3 {
+        let [deep, b, open] = [Gate::new(), Gate::new(), Gate::new()];
+        let house = family(&deep, &b, &open);
+        let (tree, _pending) = house.tree("go").await;
+        tree.go().await;
+        deep.opened().await;
+        b.opened().await;
+        let id = tree.id();
+        house.close(tree).await;
+        crash(&house);
+        // As if the process had ended before the outputs of the spawns were written.
+        let root = house.store.scan().unwrap().heads.into_iter().find(|head| head.meta.agent_path.is_root()).unwrap();
+        let text = std::fs::read_to_string(&*root.file).unwrap();
+        let kept: Vec<&str> = text.lines().take_while(|line| !line.contains("function_call_output")).collect();
+        std::fs::write(&*root.file, kept.join("\n") + "\n").unwrap();
+        house.disk.at(On::op(Op::Open), n, When::Before, Act::Full);
+        let store = rollout::Store::new(house.store.home().clone(), std::sync::Arc::new(house.disk.clone()));
+        let taken = crate::Tree::open(crate::Options { store, ..house.options.clone() }, id).await;
+        let error = taken.err().expect("the disk has no room").to_string();
+        assert!(error.contains("the disk is full"), "{error}");
+        house.disk.heal();
+        open.open();
+        let (tree, _) = house.again(id).await;
+        let outputs = house.records("/root").into_iter().filter_map(|record| match record {
+            Record::Item(item) if item.item.kind() == protocol::ItemKind::Output => Some(item.item.text()),
+            _ => None,
+        });
+        let outputs: Vec<String> = outputs.collect();
+        assert!(outputs.iter().filter(|text| text.contains("task_name")).count() == 2, "{outputs:?}");
+        house.close(tree).await;
+    }
 }
