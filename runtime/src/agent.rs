@@ -64,8 +64,10 @@ impl Agent {
     /// `cancel` is its node of the cancellation tree: when it fires, the turn is interrupted and the loop ends.
     pub fn start(setup: Arc<Setup>, state: State, cancel: CancellationToken, tracker: &TaskTracker) -> Self {
         let (ops, queue) = mpsc::channel(OPS_QUEUE);
-        let core = Core::new(Arc::clone(&setup), state);
-        let owner = Owner { setup, core: Some(core), turn: None, held: false, tracker: tracker.clone(), cancel };
+        // It was unloaded after its rollout had refused a line: what that left open is closed before the next turn.
+        let open = !state.open_calls.is_empty() || !state.unsettled.is_empty() || state.open_turn.is_some();
+        let core = (!open).then(|| Core::new(Arc::clone(&setup), state));
+        let owner = Owner { setup, core, turn: None, held: false, tracker: tracker.clone(), cancel };
         tracker.spawn(owner.run(queue));
         Self { ops }
     }
