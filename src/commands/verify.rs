@@ -124,12 +124,13 @@ impl Told {
         // A line that cannot be read leaves a gap, which is told as that line.
         let (mut gaps, mut missing) = (Vec::new(), 0);
         let (mut last, mut absent) = (0, 0);
+        let around = setting.store.around(file);
         let mut fork = None;
         let tally = setting.store.walk(file, 0, |line| {
             lines += 1;
             member.line(&line);
             if let Record::Mail(mail) = &line.record
-                && let Some(why) = setting.store.around(file).lacks_whole(mail)
+                && let Some(why) = around.lacks_whole(mail)
             {
                 broken += 1;
                 if findings.len() < SHOWN {
@@ -180,7 +181,7 @@ impl Told {
         // What it was forked from stands in another file of the same home. Told first: it is more than a line.
         if let Some((ordinal, fork)) = fork {
             let at = json!({ "ordinal": ordinal, "rule": "fork" });
-            let wrong = match setting.store.around(file).taken_over(&fork, drop) {
+            let wrong = match around.taken_over(&fork, drop) {
                 Ok(lack) => lack.map(|lack| lack.to_string()),
                 Err(error) => Some(error.to_string()),
             };

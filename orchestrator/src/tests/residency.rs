@@ -2,7 +2,7 @@
 
 use protocol::{EventKind, MailKind, Outcome};
 use serde_json::json;
-use testkit::Gate;
+use testkit::{Act, Gate, On, Op, When};
 
 use super::house::{House, event, path, so_far};
 use super::player::{Asked, Step, say};
@@ -128,5 +128,33 @@ async fn an_agent_that_only_queues_is_not_loaded() {
     assert!(!node.facts().resident && node.is_busy());
     assert!(node.pending().iter().all(|mail| mail.kind == MailKind::Spawn));
     go.open();
+    house.finish(tree).await;
+}
+
+/// Its rollout refused the outputs of a turn, and it was unloaded before the next one: what that left open is closed first.
+#[tokio::test]
+async fn who_was_unloaded_with_open_calls_closes_them_before_it_goes_on() {
+    let mut house = House::new(|asked: &Asked| match (asked.path.as_str(), asked.before) {
+        ("/root", 0) => vec![Step::Call("spawn_agent", json!({ "task_name": "a", "message": "work" }))],
+        ("/root", 1) => vec![Step::Call("wait_agent", json!({}))],
+        ("/root/a", 0) => vec![Step::Call("send_message", json!({ "target": "/root", "message": "by the way" }))],
+        _ => say("done"),
+    });
+    house.options.limits.max_resident = 1;
+    house.disk.at(On::op(Op::Write).bytes(r#"\"accepted\""#), 1, When::Before, Act::Broken);
+    let (tree, pending) = house.tree("go").await;
+    tree.go().await;
+    pending.answer().await;
+    tree.quiet().await;
+    house.disk.heal();
+    let a = tree.at(&path("a")).unwrap();
+    assert_eq!(a.facts().last_end.as_ref().unwrap().outcome, Outcome::Errored);
+    assert_eq!(house.store.load(a.meta.id).unwrap().state.open_calls.len(), 1);
+    // Whoever is used last stays in memory.
+    tree.send(&path("/root"), "now", true).await.unwrap().answer().await;
+    tree.quiet().await;
+    assert_eq!(resident(&tree).await, ["/root"]);
+    let answer = tree.send(&path("a"), "again", true).await.unwrap().answer().await;
+    assert_eq!(answer.end.outcome, Outcome::Completed);
     house.finish(tree).await;
 }

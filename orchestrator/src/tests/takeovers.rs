@@ -36,6 +36,18 @@ fn crash(house: &House) {
     }
 }
 
+/// The tree of a family that crashed when both of its leaves were at work.
+async fn crashed(house: &House, at_work: [&Gate; 2]) -> protocol::TreeId {
+    let (tree, _pending) = house.tree("go").await;
+    tree.go().await;
+    at_work[0].opened().await;
+    at_work[1].opened().await;
+    let id = tree.id();
+    house.close(tree).await;
+    crash(house);
+    id
+}
+
 fn bytes(house: &House) -> u64 {
     house.store.scan().unwrap().heads.iter().map(|head| std::fs::metadata(&*head.file).unwrap().len()).sum()
 }
@@ -44,13 +56,7 @@ fn bytes(house: &House) -> u64 {
 async fn it_reaches_the_same_state_however_often() {
     let [deep, b, never] = [Gate::new(), Gate::new(), Gate::new()];
     let house = family(&deep, &b, &never);
-    let (tree, _pending) = house.tree("go").await;
-    tree.go().await;
-    deep.opened().await;
-    b.opened().await;
-    let id = tree.id();
-    house.close(tree).await;
-    crash(&house);
+    let id = crashed(&house, [&deep, &b]).await;
     let (tree, first) = house.again(id).await;
     assert!(first.agents.iter().all(|agent| agent.status == Status::Lost), "{first:?}");
     assert!(first.agents.iter().all(|agent| agent.cut.in_turn));
@@ -72,13 +78,7 @@ async fn it_reaches_the_same_state_however_often() {
 async fn going_on_starts_children_before_their_givers_and_ends_every_task() {
     let [deep, b, open] = [Gate::new(), Gate::new(), Gate::new()];
     let mut house = family(&deep, &b, &open);
-    let (tree, _pending) = house.tree("go").await;
-    tree.go().await;
-    deep.opened().await;
-    b.opened().await;
-    let id = tree.id();
-    house.close(tree).await;
-    crash(&house);
+    let id = crashed(&house, [&deep, &b]).await;
     open.open();
     house.options.limits.max_running = 1;
     let asked = house.player.asked.lock().unwrap().len();
@@ -131,13 +131,7 @@ async fn a_disk_without_room_hides_nobody_from_whoever_spawned_them() {
     for n in 1..=3 {
         let [deep, b, open] = [Gate::new(), Gate::new(), Gate::new()];
         let house = family(&deep, &b, &open);
-        let (tree, _pending) = house.tree("go").await;
-        tree.go().await;
-        deep.opened().await;
-        b.opened().await;
-        let id = tree.id();
-        house.close(tree).await;
-        crash(&house);
+        let id = crashed(&house, [&deep, &b]).await;
         // As if the process had ended before the outputs of the spawns were written.
         let root = house.store.scan().unwrap().heads.into_iter().find(|head| head.meta.agent_path.is_root()).unwrap();
         let text = std::fs::read_to_string(&*root.file).unwrap();
