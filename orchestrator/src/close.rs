@@ -14,6 +14,9 @@ use super::seam::Stop;
 use super::tree::Tree;
 use super::{Answer, TreeError, life};
 
+/// The reason of a person who gave none.
+pub const NO_REASON: &str = "closed by the user";
+
 /// Who closes or interrupts.
 #[derive(Clone, Debug)]
 pub enum By {
@@ -97,9 +100,7 @@ impl Tree {
             node.inbox.lock().shut();
         }
         self.0.bus.emit(&node.address, EventKind::AgentClosed { reason: reason.to_owned() });
-        let said = |reason: &str| format!("closed by {}: {reason}", by.name());
-        // Whoever gave no reason said just that.
-        let reason = if reason.starts_with("closed by") { reason.to_owned() } else { said(reason) };
+        let reason = if reason == NO_REASON { reason.to_owned() } else { format!("closed by {}: {reason}", by.name()) };
         let stop = Stop { outcome: Outcome::Closed, reason, goes_on: false, only: Vec::new() };
         // All at once, so that nobody works on while another one's tools wind down.
         futures::future::join_all(subtree.iter().map(|node| life::interrupt(node, stop.clone()))).await;

@@ -10,7 +10,7 @@ use stdx::{Timestamp, one_line};
 use tokio::time::Instant;
 
 use crate::TreeError;
-use crate::close::By;
+use crate::close::{By, NO_REASON};
 use crate::node::Node;
 use crate::snapshot::tokens;
 use crate::submit::{Mode, NotSubmitted, Submitted};
@@ -50,7 +50,7 @@ impl Desk for Tree {
                     Ok(Reply::Interrupted { agents })
                 }
                 Op::Close { path, reason } => {
-                    let reason = if reason.trim().is_empty() { "closed by the user".to_owned() } else { reason };
+                    let reason = if reason.trim().is_empty() { NO_REASON.to_owned() } else { reason };
                     let (agents, unread) = (self.below(&path), self.unread_words(&path));
                     self.close(&path, &one_line(&reason, 200), &By::User).await.map_err(fault)?;
                     Ok(Reply::Closed { agents, unread })

@@ -29,7 +29,7 @@ mod tree;
 mod wait;
 mod watch;
 
-pub use close::By;
+pub use close::{By, NO_REASON};
 pub use error::TreeError;
 pub use options::Options;
 pub use shelf::{Shelved, archive, delete, remnants, unarchive};

@@ -1,7 +1,7 @@
 //! `agent interrupt` and `agent close`.
 
-use frontend::{Op, Reply, UnreadWords};
-use orchestrator::{By, TreeError};
+use frontend::{Edge, Op, Reply, UnreadWords};
+use orchestrator::{By, NO_REASON, TreeError};
 use protocol::AgentPath;
 
 use super::drive::Drive;
@@ -41,7 +41,8 @@ pub(super) async fn interrupt(setting: Setting, args: Interrupt) -> Result<u8, F
         None => {
             let listing = look(&setting, id).await?;
             if !listing.agents.iter().any(|row| row.path == path) {
-                let known = listing.agents.into_iter().map(|row| row.path).collect();
+                let open = listing.agents.into_iter().filter(|row| row.edge == Edge::Open);
+                let known = open.map(|row| row.path).collect();
                 return Err(TreeError::NoAgent { path, known }.into());
             }
             output::note(&format!("nothing runs at {path}: nobody drives this tree"));
@@ -87,7 +88,7 @@ pub(super) async fn close(setting: Setting, args: Close) -> Result<u8, Failure> 
                 let drive = Drive::new(&setting, owned);
                 let tree = drive.tree();
                 let (agents, unread) = (tree.below(&path), tree.unread_words(&path));
-                let reason = if reason.trim().is_empty() { "closed by the user" } else { reason.trim() };
+                let reason = if reason.trim().is_empty() { NO_REASON } else { reason.trim() };
                 let done = tree.close(&path, reason, &By::User).await;
                 drive.drop_tree().await;
                 done?;

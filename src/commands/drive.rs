@@ -178,8 +178,13 @@ impl Drive {
             }
         }
         while let Ok(event) = late.try_recv() {
-            if let EventKind::Warning { message } = &event.kind {
-                output::note(&format!("warning: {message}"));
+            match &event.kind {
+                EventKind::Warning { message } => output::note(&format!("warning: {message}")),
+                EventKind::Error { message, hints } => {
+                    let hints: String = hints.iter().map(|hint| format!("\n  hint: {hint}")).collect();
+                    output::note(&format!("warning: {message}{hints}"));
+                }
+                _ => {}
             }
         }
     }
