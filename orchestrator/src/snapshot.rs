@@ -74,8 +74,11 @@ pub fn list(store: &Store, mirror: &Mirror) -> Result<(Vec<TreeHead>, Vec<String
     }
     for (tree, states) in trees {
         let Some(root) = states.iter().find(|state| state.meta.id == tree.root()) else {
+            let file = catalogue.unborn.iter().find(|unborn| unborn.thread == tree.root());
+            let file = file.map(|unborn| format!(" ({} breaks off in its first write)", unborn.file));
             problems.push(format!(
-                "the tree {tree} has no readable root: its agents are reached again when that file is back"
+                "the tree {tree} has no readable root{}: its agents are reached again when that file is back",
+                file.unwrap_or_default()
             ));
             continue;
         };
